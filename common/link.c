@@ -1,0 +1,552 @@
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/link.h"
+#include "common/log.h"
+#include "common/xmalloc.h"
+
+/* One turn of the loop reads at most this much of one peer. */
+#define READ_TURN_MAX 65536
+/* A peer that does not read what we owe it is not read either. */
+#define QUEUE_HIGH (256 * 1024)
+/* Frames without descriptors share a chunk up to this size. */
+#define CHUNK_MAX 65536
+#define FDS_WAITING_MAX 64
+
+#ifndef MSG_CMSG_CLOEXEC
+#define MSG_CMSG_CLOEXEC 0
+#endif
+
+/* Bytes to be written; descriptors leave with the first of them. */
+struct chunk {
+	TAILQ_ENTRY(chunk) entry;
+	unsigned char *bytes;
+	size_t len, done, room;
+	int fds[FRAME_FDS_MAX];
+	size_t fd_count;
+};
+TAILQ_HEAD(chunk_list, chunk);
+
+struct link {
+	struct event_base *base;
+	int fd;
+	enum role self, peer;
+	const struct link_ops *ops;
+	void *arg;
+	struct event *readable, *writable;
+	struct chunk_list queue;
+	size_t queued;
+	unsigned char *in; /* bytes of frames not yet whole */
+	size_t in_len, in_room;
+	int fds[FDS_WAITING_MAX]; /* came with bytes, frame not yet whole */
+	size_t fd_count;
+	bool paused, eof, is_over, is_freed;
+	int busy; /* inside callbacks: free later */
+};
+
+static void link_on_readable(evutil_socket_t fd, short what, void *arg);
+static void link_on_writable(evutil_socket_t fd, short what, void *arg);
+
+struct link *
+link_new(struct event_base *base, int fd, enum role self, enum role peer,
+    const struct link_ops *ops, void *arg)
+{
+	struct link *link = xcalloc(1, sizeof(*link));
+
+	link->base = base;
+	link->fd = fd;
+	link->self = self;
+	link->peer = peer;
+	link->ops = ops;
+	link->arg = arg;
+	TAILQ_INIT(&link->queue);
+	(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+	(void)evutil_make_socket_nonblocking(fd);
+	link->readable =
+	    event_new(base, fd, EV_READ | EV_PERSIST, link_on_readable, link);
+	link->writable = event_new(base, fd, EV_WRITE, link_on_writable, link);
+	if (link->readable == NULL || link->writable == NULL ||
+	    event_add(link->readable, NULL) == -1)
+		fatalx("link to %s: no event", role_name(peer));
+	return link;
+}
+
+static void
+chunk_free(struct chunk *c)
+{
+	while (c->fd_count > 0)
+		(void)close(c->fds[--c->fd_count]);
+	free(c->bytes);
+	free(c);
+}
+
+static void
+link_destroy(struct link *link)
+{
+	struct chunk *c;
+
+	while ((c = TAILQ_FIRST(&link->queue)) != NULL) {
+		TAILQ_REMOVE(&link->queue, c, entry);
+		chunk_free(c);
+	}
+	while (link->fd_count > 0)
+		(void)close(link->fds[--link->fd_count]);
+	event_free(link->readable);
+	event_free(link->writable);
+	(void)close(link->fd);
+	free(link->in);
+	free(link);
+}
+
+void
+link_free(struct link *link)
+{
+	if (link == NULL)
+		return;
+	link->is_over = link->is_freed = true;
+	if (link->busy == 0)
+		link_destroy(link);
+}
+
+enum role
+link_peer(const struct link *link)
+{
+	return link->peer;
+}
+
+size_t
+link_queued(const struct link *link)
+{
+	return link->queued;
+}
+
+/* Reading follows what was asked and how much we owe. */
+static void
+link_reading(struct link *link)
+{
+	if (link->is_over || link->eof || link->paused ||
+	    link->queued > QUEUE_HIGH)
+		(void)event_del(link->readable);
+	else
+		(void)event_add(link->readable, NULL);
+}
+
+static void
+link_end(struct link *link, enum link_over why, const char *text)
+{
+	if (link->is_over)
+		return;
+	link->is_over = true;
+	link_reading(link);
+	(void)event_del(link->writable);
+	link->ops->over(link, why, text, link->arg);
+}
+
+/* ---- writing ---------------------------------------------------------- */
+
+static struct chunk *
+chunk_for(struct link *link, const struct frame *f)
+{
+	struct chunk *c = TAILQ_LAST(&link->queue, chunk_list);
+
+	if (c != NULL && f->fd_count == 0 && c->len + f->len <= CHUNK_MAX)
+		return c;
+	c = xcalloc(1, sizeof(*c));
+	memcpy(c->fds, f->fds, sizeof(c->fds));
+	c->fd_count = f->fd_count;
+	TAILQ_INSERT_TAIL(&link->queue, c, entry);
+	return c;
+}
+
+void
+link_send_frame(struct link *link, struct frame *f)
+{
+	struct chunk *c;
+
+	if (link->is_over) {
+		frame_free(f);
+		return;
+	}
+	c = chunk_for(link, f);
+	if (c->len + f->len > c->room) {
+		c->room = c->room == 0 ? f->len : 2 * (c->len + f->len);
+		c->bytes = xreallocarray(c->bytes, 1, c->room);
+	}
+	memcpy(c->bytes + c->len, f->bytes, f->len);
+	c->len += f->len;
+	link->queued += f->len;
+	f->fd_count = 0; /* the chunk has them */
+	frame_free(f);
+	event_active(link->writable, EV_WRITE, 0);
+}
+
+void
+link_send(struct link *link, struct msg *m)
+{
+	struct frame f;
+	struct error e;
+
+	if (!msg_permitted(m->type, link->self, link->peer))
+		fatalx("%s: not ours to send to %s", msg_name(m->type),
+		    role_name(link->peer));
+	if (frame_encode(m, &f, &e) == -1)
+		fatalx("%s", e.text);
+	link_send_frame(link, &f);
+}
+
+/* One sendmsg; descriptors go with the first bytes of their chunk. */
+static ssize_t
+chunk_write(int fd, struct chunk *c)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int) * FRAME_FDS_MAX)];
+	} control = {.bytes = {0}};
+	struct iovec iov = {c->bytes + c->done, c->len - c->done};
+	struct msghdr mh = {.msg_iov = &iov, .msg_iovlen = 1};
+	struct cmsghdr *cmsg;
+
+	if (c->fd_count != 0) {
+		mh.msg_control = control.bytes;
+		mh.msg_controllen = CMSG_SPACE(sizeof(int) * c->fd_count);
+		cmsg = CMSG_FIRSTHDR(&mh);
+		cmsg->cmsg_level = SOL_SOCKET;
+		cmsg->cmsg_type = SCM_RIGHTS;
+		cmsg->cmsg_len = CMSG_LEN(sizeof(int) * c->fd_count);
+		memcpy(CMSG_DATA(cmsg), c->fds, sizeof(int) * c->fd_count);
+	}
+	return sendmsg(fd, &mh, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* True when the chunk is away and the next may follow. */
+static bool
+link_write_one(struct link *link, struct chunk *c)
+{
+	ssize_t n = chunk_write(link->fd, c);
+
+	if (n == -1)
+		return errno == EINTR;
+	while (c->fd_count > 0)
+		(void)close(c->fds[--c->fd_count]);
+	c->done += (size_t)n;
+	link->queued -= (size_t)n;
+	if (c->done < c->len)
+		return true;
+	TAILQ_REMOVE(&link->queue, c, entry);
+	chunk_free(c);
+	return true;
+}
+
+/*
+ * A write that fails for good says nothing here: the peer is gone, and the
+ * reading side will find what it still wrote, then its end.
+ */
+void
+link_flush(struct link *link)
+{
+	struct chunk *c;
+
+	while ((c = TAILQ_FIRST(&link->queue)) != NULL) {
+		if (!link_write_one(link, c))
+			break;
+	}
+	if (c != NULL && !link->is_over &&
+	    (errno == EAGAIN || errno == ENOBUFS || errno == ETOOMANYREFS))
+		(void)event_add(link->writable, NULL);
+	link_reading(link);
+}
+
+static void
+link_on_writable(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	link_flush(arg);
+}
+
+/* ---- reading ---------------------------------------------------------- */
+
+/* Keep descriptors for the frame whose bytes they came with. -1: too many. */
+static int
+link_take_fds(struct link *link, struct msghdr *mh)
+{
+	struct cmsghdr *cmsg;
+	size_t n, i;
+	int fd, rc = (mh->msg_flags & MSG_CTRUNC) != 0 ? -1 : 0;
+
+	for (cmsg = CMSG_FIRSTHDR(mh); cmsg != NULL;
+	     cmsg = CMSG_NXTHDR(mh, cmsg)) {
+		if (cmsg->cmsg_level != SOL_SOCKET ||
+		    cmsg->cmsg_type != SCM_RIGHTS)
+			continue;
+		n = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (i = 0; i < n; i++) {
+			memcpy(
+			    &fd, CMSG_DATA(cmsg) + i * sizeof(int), sizeof(fd));
+			(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+			if (link->fd_count < FDS_WAITING_MAX) {
+				link->fds[link->fd_count++] = fd;
+				continue;
+			}
+			(void)close(fd);
+			rc = -1;
+		}
+	}
+	return rc;
+}
+
+/* >0 bytes came, 0 nothing now, -1 it is over (eof set, or a text). */
+static ssize_t
+link_receive(struct link *link, const char **text)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int) * FRAME_FDS_MAX)];
+	} control;
+	struct iovec iov;
+	struct msghdr mh = {.msg_iov = &iov,
+	    .msg_iovlen = 1,
+	    .msg_control = control.bytes,
+	    .msg_controllen = sizeof(control.bytes)};
+	ssize_t n;
+
+	if (link->in_room - link->in_len < FRAME_MAX) {
+		link->in_room = link->in_len + 2 * FRAME_MAX;
+		link->in = xreallocarray(link->in, 1, link->in_room);
+	}
+	iov.iov_base = link->in + link->in_len;
+	iov.iov_len = link->in_room - link->in_len;
+	n = recvmsg(link->fd, &mh, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	if (n == -1 && (errno == EAGAIN || errno == EINTR))
+		return 0;
+	if (n <= 0) {
+		link->eof = true;
+		return -1;
+	}
+	link->in_len += (size_t)n;
+	if (link_take_fds(link, &mh) == -1) {
+		*text = "a descriptor was lost";
+		return -1;
+	}
+	return n;
+}
+
+/* The first frame's length once its header is whole and sane; 0: not yet. */
+static size_t
+link_frame_len(const struct link *link, size_t at, const char **wrong)
+{
+	struct frame_header h;
+
+	if (link->in_len - at < FRAME_HEADER_SIZE)
+		return 0;
+	frame_header_read(link->in + at, &h);
+	if (h.body_len > FRAME_MAX - FRAME_HEADER_SIZE)
+		*wrong = "frame too long";
+	else if (!msg_permitted(h.type, link->peer, link->self))
+		*wrong = "not its to send";
+	else if (h.fd_count > FRAME_FDS_MAX)
+		*wrong = "too many descriptors";
+	if (*wrong != NULL ||
+	    link->in_len - at < FRAME_HEADER_SIZE + h.body_len)
+		return 0;
+	return FRAME_HEADER_SIZE + h.body_len;
+}
+
+static struct msg *
+link_decode(struct link *link, size_t at, size_t len, struct error *e)
+{
+	struct frame_header h;
+	struct msg *m;
+
+	frame_header_read(link->in + at, &h);
+	if (h.fd_count > link->fd_count) {
+		(void)error_set(
+		    e, "%s: misses its descriptor", msg_name(h.type));
+		return NULL;
+	}
+	m = frame_decode(link->in + at, len, link->fds, h.fd_count, e);
+	link->fd_count -= h.fd_count;
+	memmove(link->fds, link->fds + h.fd_count,
+	    link->fd_count * sizeof(link->fds[0]));
+	return m;
+}
+
+/*
+ * A frame of a dead peer is dropped unless it reports what has happened: a
+ * request it did not live to see answered must not be begun (design 3.1).
+ */
+static void
+link_deliver(struct link *link, struct msg *m)
+{
+	if (link->eof && msg_info(m->type)->kind != MSG_FACT)
+		msg_free(m);
+	else
+		link->ops->message(link, m, link->arg);
+}
+
+/* Hand out the whole frames read so far; stops when told to pause. */
+static void
+link_parse(struct link *link)
+{
+	const char *wrong = NULL;
+	struct error e = {0, ""};
+	struct msg *m;
+	size_t at = 0, len;
+
+	while (!link->is_over && !link->paused &&
+	    (len = link_frame_len(link, at, &wrong)) != 0) {
+		m = link_decode(link, at, len, &e);
+		if (m == NULL)
+			break;
+		at += len;
+		link_deliver(link, m);
+	}
+	if (link->is_over)
+		return;
+	if (wrong != NULL) {
+		struct frame_header h;
+
+		frame_header_read(link->in + at, &h);
+		(void)error_set(&e, "%s: %s", msg_name(h.type), wrong);
+	}
+	memmove(link->in, link->in + at, link->in_len - at);
+	link->in_len -= at;
+	if (e.text[0] == '\0' && link->in_len == 0 && link->fd_count != 0)
+		(void)error_set(&e, "a surplus descriptor");
+	if (e.text[0] != '\0')
+		link_end(link, LINK_BROKEN, e.text);
+}
+
+/*
+ * Read first, hand out then: whether the peer is dead decides what its last
+ * frames still mean.
+ */
+static void
+link_turn(struct link *link, bool read_more)
+{
+	const char *text = NULL;
+	size_t total = 0;
+	ssize_t n = 1;
+
+	link->busy++;
+	while (read_more && n > 0 && total < READ_TURN_MAX && !link->eof) {
+		n = link_receive(link, &text);
+		total += n > 0 ? (size_t)n : 0;
+	}
+	if (text != NULL)
+		link_end(link, LINK_BROKEN, text);
+	else
+		link_parse(link);
+	if (link->eof && !link->paused)
+		link_end(link, LINK_EOF, "closed");
+	if (!link->is_freed)
+		link_reading(link);
+	if (--link->busy == 0 && link->is_freed)
+		link_destroy(link);
+}
+
+static void
+link_on_readable(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	/* event_active() by link_resume() asks for the parse alone. */
+	link_turn(arg, (what & EV_READ) != 0);
+}
+
+void
+link_pause(struct link *link)
+{
+	link->paused = true;
+	if (!link->is_over)
+		link_reading(link);
+}
+
+void
+link_resume(struct link *link)
+{
+	if (!link->paused)
+		return;
+	link->paused = false;
+	if (link->is_over)
+		return;
+	link_reading(link);
+	if (link->in_len != 0 || link->eof)
+		event_active(link->readable, EV_TIMEOUT, 0);
+}
+
+/* ---- start-up --------------------------------------------------------- */
+
+/* For link_read_one(): the bytes of exactly one frame, no more. */
+static int
+read_exact(
+    int fd, struct link *tmp, size_t want, int64_t until, struct error *e)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int) * FRAME_FDS_MAX)];
+	} control;
+	struct pollfd pfd = {.fd = fd, .events = POLLIN};
+	int64_t left;
+	ssize_t n;
+
+	while (tmp->in_len < want) {
+		struct iovec iov = {tmp->in + tmp->in_len, want - tmp->in_len};
+		struct msghdr mh = {.msg_iov = &iov,
+		    .msg_iovlen = 1,
+		    .msg_control = control.bytes,
+		    .msg_controllen = sizeof(control.bytes)};
+
+		left = until - clock_monotonic_ms();
+		if (left <= 0 || poll(&pfd, 1, (int)left) == 0)
+			return error_set(e, "no message in time");
+		n = recvmsg(fd, &mh, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+		if (n == -1 && (errno == EAGAIN || errno == EINTR))
+			continue;
+		if (n == -1)
+			return error_errno(e, "recvmsg");
+		if (n == 0)
+			return error_set(e, "closed before its first message");
+		tmp->in_len += (size_t)n;
+		if (link_take_fds(tmp, &mh) == -1)
+			return error_set(e, "a descriptor was lost");
+	}
+	return 0;
+}
+
+struct msg *
+link_read_one(
+    int fd, enum role self, enum role peer, int timeout_ms, struct error *e)
+{
+	unsigned char bytes[FRAME_MAX];
+	struct link tmp = {.fd = fd, .self = self, .peer = peer, .in = bytes};
+	int64_t until = clock_monotonic_ms() + timeout_ms;
+	struct frame_header h;
+	struct msg *m = NULL;
+
+	if (read_exact(fd, &tmp, FRAME_HEADER_SIZE, until, e) == -1)
+		goto out;
+	frame_header_read(bytes, &h);
+	if (h.body_len > FRAME_MAX - FRAME_HEADER_SIZE ||
+	    !msg_permitted(h.type, peer, self)) {
+		(void)error_set(e, "%s: not its to send", msg_name(h.type));
+		goto out;
+	}
+	if (read_exact(fd, &tmp, FRAME_HEADER_SIZE + h.body_len, until, e) ==
+	    -1)
+		goto out;
+	m = link_decode(&tmp, 0, tmp.in_len, e);
+out:
+	while (tmp.fd_count > 0)
+		(void)close(tmp.fds[--tmp.fd_count]);
+	return m;
+}

@@ -1,0 +1,75 @@
+/*
+ * Where files are (design 7) and whether they are private enough
+ * (admission.md 5.7, ledger.md 5). Every path comes from path_resolve().
+ */
+#ifndef COMMON_PATHS_H
+#define COMMON_PATHS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/error.h"
+
+#define SOCKET_PATH_MAX 107
+
+struct paths {
+	char *config_dir;  /* …/connectd/<profile> */
+	char *state_root;  /* …/basecamp/connect */
+	char *runtime_dir; /* …/connectd/<profile> */
+	char *control_socket;
+	char *cache_dir; /* parent of workers' temp directories */
+};
+
+/* Letters, digits, '-' and '_', 1 to 64 of them. */
+bool path_profile_ok(const char *profile);
+
+/*
+ * From the environment and the effective uid, the first that is set, as
+ * design 7 lists. No file is touched. Fails on a relative variable, a missing
+ * home, or a socket path over its bound, naming the variable.
+ */
+int path_resolve(const char *profile, struct paths *out, struct error *e);
+void path_free(struct paths *p);
+
+/*
+ * The canonical state directory of an account and agent, and back
+ * (ledger.md 5 "Canonical state directory"). path_state_check() takes any
+ * spelling of a directory and says whether it is the one of ACCOUNT under
+ * ROOT; AGENT receives the id in its name.
+ */
+char *path_state_dir(const char *root, int64_t account, int64_t agent);
+int path_state_check(const char *root, const char *dir, int64_t account,
+    int64_t *agent, struct error *e);
+
+/*
+ * The chain above DIR, as written and resolved: every component root's or
+ * OWNER's, none writable by others unless sticky. UID may traverse it all.
+ */
+int path_ancestors_check(const char *dir, uid_t owner, struct error *e);
+/*
+ * Make DIR with MODE, owned by UID/GID, if only its last component is missing;
+ * a directory that is there must be a real one, UID's, with no bit of
+ * FORBIDDEN set. Returns a descriptor on it (O_PATH|O_DIRECTORY), or -1.
+ */
+int path_private_dir(const char *dir, mode_t mode, mode_t forbidden, uid_t uid,
+    gid_t gid, struct error *e);
+/* The same for each missing component below ROOT, which must exist. */
+int path_private_dirs(const char *root, const char *dir, mode_t mode, uid_t uid,
+    gid_t gid, struct error *e);
+
+/*
+ * Open a file for reading as admission.md 5.7 says (no-follow, regular, UID's
+ * own, none of FORBIDDEN in its mode) and read it whole, at most MOST bytes.
+ * *OUT is the caller's, NUL-terminated. ENOENT is in e->code when it is not
+ * there.
+ */
+int path_read_private(const char *path, uid_t uid, mode_t forbidden,
+    size_t most, char **out, size_t *len, struct error *e);
+
+/* An absolute path without "//", ".", ".." or a trailing slash? */
+bool path_is_clean(const char *path);
+/* Is PATH at or below DIR (both clean)? */
+bool path_contains(const char *dir, const char *path);
+
+#endif
