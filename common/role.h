@@ -17,18 +17,29 @@
 
 struct role;
 
+/*
+ * A role's own table. The handlers and callbacks of every peer_ops get
+ * role->arg as their ARG. The common part answers PING, greets with HELLO,
+ * takes LINK, CONFIG…CONFIG_END and STOP, and accuses a peer that broke the
+ * protocol; `broken` is for what the role itself must clear up then.
+ */
 struct role_row {
 	enum role role;
-	const char *title; /* process name, "connectd-ledger"; <= 15 shown */
+	const char *title; /* process name; the first 15 bytes are shown */
 	rlim_t nofile;     /* at least 256 */
 	bool writes_files; /* false: FSIZE 0 (only where no memfd is made) */
-	struct sandbox_profile sandbox;
-	/* Before rlimits and ids, with files and names still there; or NULL. */
+	const struct sandbox_profile *sandbox;
+	/*
+	 * Before rlimits and ids, with files and names still there; or NULL.
+	 * A failure ends the process with EXIT_CONFIG; a role that knows a
+	 * better code calls role_exit() itself.
+	 */
 	int (*prepare)(struct role *role, struct error *e);
-	/* A child peer's handlers, by its role; NULL: no such link. */
+	/*
+	 * By role: what it may send us. NULL: there is no link to it. For
+	 * ROLE_SUPERVISOR only handlers beyond the common ones; or NULL.
+	 */
 	const struct peer_ops *peers[ROLE_COUNT];
-	/* What the supervisor sends beyond the common ones (peer_ops.handlers
-	 * of ROLE_SUPERVISOR in peers[]); common: CONFIG…, LINK, PING, STOP. */
 	/* A whole generation of configuration arrived; or NULL. */
 	void (*configured)(struct role *role);
 	/* Finish within the bound, then role_exit(); or NULL: exits at once. */
@@ -42,16 +53,17 @@ struct role {
 	struct msg *setup;     /* SETUP as received, kept */
 	struct config *config; /* newest whole generation, or NULL */
 	struct peer *supervisor;
-	struct peer *peers[ROLE_PEERS_MAX]; /* those that ever had a link */
+	struct peer *peers[ROLE_PEERS_MAX];
 	size_t peer_count;
 	struct sandbox_report walls;
 };
 
 /*
- * First thing in main(): seals inherited descriptors, own session, signals,
- * umask, reads SETUP, logs through the link, prepare(), then every wall of
- * the row. Does not return on failure (exit code EXIT_WALLS or EXIT_CONFIG,
- * after a log line). ARG is stored in role->arg before prepare().
+ * First thing in main(), once in a process: seals inherited descriptors, own
+ * session, signals, umask, reads SETUP, logs through the link, prepare(),
+ * then every wall of the row. Does not return on failure: EXIT_WALLS or
+ * EXIT_CONFIG after a log line, EXIT_OK when the supervisor is gone. ARG is
+ * stored in role->arg before prepare(); ROLE must live as long as the process.
  */
 void role_start(struct role *role, const struct role_row *row, void *arg);
 /* Say READY; call it once the role can serve. */
@@ -61,12 +73,15 @@ void role_starting(struct role *role, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* The loop; returns never. Ends the process when descriptor 3 ends. */
 _Noreturn void role_run(struct role *role);
-/* Write what is queued on every link, then end. */
+/* Write what is queued on every link, for at most half a second, then end. */
 _Noreturn void role_exit(struct role *role, int code);
 
 /*
  * The peer of that role (and attempt, for mcpd; else ""). Made at its first
- * LINK or at the first call, whichever is earlier; never NULL.
+ * LINK or at the first call, whichever is earlier; never NULL. A role without
+ * a link to it (row->peers[]) may not ask. An mcpd's peer whose link has ended
+ * is given up when ROLE_PEERS_MAX others have come since: keep its attempt,
+ * and of the peer no more than a struct reply_to for a bounded wait.
  */
 struct peer *role_peer(struct role *role, enum role peer, const char *attempt);
 /* A value that `status` shows; "" removes it. */
