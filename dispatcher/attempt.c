@@ -1,0 +1,535 @@
+#include <sys/random.h>
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/xmalloc.h"
+#include "dispatcher/attempt.h"
+
+static void attempt_enter(struct attempt *a, enum attempt_state state);
+
+/* ---- actions: what an event does in a state ---------------------------- */
+
+static void
+do_nothing(struct attempt *a)
+{
+}
+
+static void
+decide(struct attempt *a, const char *stop)
+{
+	if (a->stop[0] == '\0')
+		a->stop = stop;
+}
+
+static void
+attempt_free(struct attempt *a)
+{
+	LIST_REMOVE(a, entry);
+	session_close(a);
+	if (a->token != -1)
+		(void)close(a->token);
+	if (a->timer != NULL)
+		event_free(a->timer);
+	if (a->deadline != NULL)
+		event_free(a->deadline);
+	free(a->trigger);
+	free(a->url);
+	free(a);
+}
+
+/* The launch was refused: nothing of this attempt exists. */
+static void
+do_drop(struct attempt *a)
+{
+	struct dispatcher *d = a->d;
+
+	if (strcmp(a->refused_reason, "not_startable") != 0)
+		log_info("event %lld is not launched: %s",
+		    (long long)a->event_id, a->refused_text);
+	attempt_free(a);
+	pass_goes_on(d);
+}
+
+void
+attempt_key(struct attempt *a)
+{
+	struct msg m = {.type = MSG_SPAWN_MCPD};
+
+	attempt_enter(a, AT_KEYING);
+	a->keyings++;
+	m.spawn_mcpd.attempt = a->id;
+	m.spawn_mcpd.token = a->token;
+	a->token = -1;
+	attempt_ask(a, dispatcher_supervisor(a->d), &m);
+}
+
+static void
+do_spawn(struct attempt *a)
+{
+	struct msg m = {.type = MSG_SPAWN_WORKER};
+
+	attempt_enter(a, AT_SPAWNING);
+	m.spawn_worker.attempt = a->id;
+	m.spawn_worker.project_id = a->project_id;
+	m.spawn_worker.generation = a->d->role.config->generation;
+	attempt_ask(a, dispatcher_supervisor(a->d), &m);
+}
+
+/* The ledger must know who the worker is before the worker hears a word. */
+static void
+do_mark(struct attempt *a)
+{
+	struct msg m = {.type = MSG_RUNNING};
+
+	attempt_enter(a, AT_MARKING);
+	m.running.attempt = a->id;
+	m.running.pid = a->pid;
+	m.running.pgid = a->pgid;
+	m.running.started_ticks = a->started_ticks;
+	m.running.session_id = a->session_id;
+	attempt_ask(a, dispatcher_ledger(a->d), &m);
+}
+
+/* A worker that was gone already has its turn end at once. */
+static void
+do_prompt(struct attempt *a)
+{
+	attempt_enter(a, AT_TURN);
+	session_prompt(a);
+	if (a->has_exited || a->output_ended)
+		attempt_event(a, a->has_exited ? EV_EXIT : EV_EOF);
+}
+
+/* End the tree and wait for the proof; how it ended is decided by now. */
+static void
+attempt_end(struct attempt *a, int64_t grace_ms)
+{
+	struct msg m = {.type = MSG_END_TREE};
+
+	attempt_enter(a, AT_ENDING);
+	m.end_tree.attempt = a->id;
+	m.end_tree.grace_ms = grace_ms;
+	attempt_ask(a, dispatcher_supervisor(a->d), &m);
+}
+
+static void
+do_end(struct attempt *a)
+{
+	attempt_end(a, dispatcher_limit(a->d, LIMIT_close_grace));
+}
+
+static void
+do_end_failed(struct attempt *a)
+{
+	decide(a, "failed");
+	do_end(a);
+}
+
+/* Not the agent that was asked for: it gets no grace. */
+static void
+do_end_unsafe(struct attempt *a)
+{
+	decide(a, "failed");
+	attempt_end(a, 0);
+}
+
+static void
+do_end_deadline(struct attempt *a)
+{
+	decide(a, "deadline");
+	do_end(a);
+}
+
+static void
+do_end_shutdown(struct attempt *a)
+{
+	decide(a, "shutdown");
+	do_end(a);
+}
+
+/* Whether it may be launched is being decided: end it when that is known. */
+static void
+do_shutdown_later(struct attempt *a)
+{
+	decide(a, "shutdown");
+}
+
+static void
+do_launched(struct attempt *a)
+{
+	struct dispatcher *d = a->d;
+
+	if (a->stop[0] != '\0')
+		do_end(a);
+	else
+		attempt_key(a);
+	pass_goes_on(d);
+}
+
+/* mcpd died before it could serve: the task gets a new token and another. */
+static void
+do_key_again(struct attempt *a)
+{
+	if (a->keyings < ATTEMPT_KEYINGS_MOST)
+		attempt_rekey(a);
+	else
+		do_end_failed(a);
+}
+
+/* No process was ever made; what can a second try change? */
+static void
+do_not_spawned(struct attempt *a)
+{
+	a->no_retry = strcmp(a->refused_reason, "unusable") == 0;
+	a->uncharged = strcmp(a->refused_reason, "stale_config") == 0;
+	log_warnx("%s: worker not started: %s", a->id, a->refused_text);
+	do_end_failed(a);
+}
+
+static void
+attempt_cut(struct attempt *a, const char *stop)
+{
+	decide(a, stop);
+	attempt_enter(a, AT_CUTTING);
+	session_interrupt(a);
+}
+
+static void
+do_cut_deadline(struct attempt *a)
+{
+	log_info("%s: deadline: its turn is interrupted", a->id);
+	attempt_cut(a, "deadline");
+}
+
+static void
+do_cut_shutdown(struct attempt *a)
+{
+	attempt_cut(a, "shutdown");
+}
+
+/* dispatch.md 6: a code above 0 is the agent's own failure, all else a loss. */
+static const char *
+stop_of_exit(const struct attempt *a)
+{
+	if (a->has_exited && !a->exit_signaled && a->exit_code > 0)
+		return "failed";
+	return a->session == NULL || a->driver->is_verified(a->session)
+	    ? "lost"
+	    : "failed";
+}
+
+/* Exit code and end of output are both in, or waited for long enough. */
+static void
+do_left(struct attempt *a)
+{
+	if (strcmp(a->stop, "finished") == 0 && a->has_exited &&
+	    !a->exit_signaled && a->exit_code > 0)
+		a->stop = "failed";
+	decide(a, stop_of_exit(a));
+	do_end(a);
+}
+
+static void
+do_left_if_all(struct attempt *a)
+{
+	if (a->has_exited && a->output_ended)
+		do_left(a);
+}
+
+/*
+ * The worker may go, or went by itself: its input is closed, and a last
+ * answer may still stand in the pipe.
+ */
+static void
+do_leave(struct attempt *a)
+{
+	attempt_enter(a, AT_LEAVING);
+	session_leave(a);
+	do_left_if_all(a);
+}
+
+/* The turn is over: how, is decided now. */
+static void
+do_answer(struct attempt *a)
+{
+	decide(a, a->answer == STOP_END_TURN ? "finished" : "failed");
+	do_leave(a);
+}
+
+/* What the supervisor found decides what is settled (design 5.1). */
+static void
+do_settle(struct attempt *a)
+{
+	struct msg m = {.type = MSG_END};
+
+	attempt_enter(a, AT_SETTLING);
+	session_close(a);
+	if (a->spawn_failed)
+		a->stop = "failed";
+	m.end.attempt = a->id;
+	m.end.stop_reason = a->stop;
+	m.end.spawn_failed = a->spawn_failed;
+	m.end.no_retry = a->spawn_failed && a->no_retry;
+	m.end.uncharged = a->spawn_failed && a->uncharged;
+	m.end.refusals = a->refusals_unrecorded;
+	attempt_ask(a, dispatcher_ledger(a->d), &m);
+}
+
+static void
+do_settled(struct attempt *a)
+{
+	struct dispatcher *d = a->d;
+
+	attempt_free(a);
+	dispatcher_attempt_over(d);
+}
+
+/* Counts against the places, holds its conversation, settles nothing. */
+static void
+do_hold(struct attempt *a)
+{
+	log_warnx("%s is held: %s", a->id, a->refused_text);
+	session_close(a);
+	attempt_enter(a, AT_HELD);
+	dispatcher_attempt_over(a->d);
+}
+
+/* ---- the table --------------------------------------------------------- */
+
+/*
+ * A blank cell does nothing: the event is late, or what it says is known. An
+ * EXIT or EOF before the turn is remembered and judged when the turn begins.
+ */
+static void (*const actions[AT_STATES][EV_COUNT])(struct attempt *) = {
+    [AT_LAUNCHING] = {[EV_DONE] = do_launched,
+	[EV_REFUSED] = do_drop,
+	[EV_SHUTDOWN] = do_shutdown_later},
+    [AT_KEYING] = {[EV_DONE] = do_spawn,
+	[EV_REFUSED] = do_key_again,
+	[EV_DEADLINE] = do_end_deadline,
+	[EV_SHUTDOWN] = do_end_shutdown},
+    [AT_SPAWNING] = {[EV_DONE] = do_mark,
+	[EV_REFUSED] = do_not_spawned,
+	[EV_DEADLINE] = do_end_deadline,
+	[EV_SHUTDOWN] = do_end_shutdown},
+    [AT_MARKING] = {[EV_DONE] = do_prompt,
+	[EV_REFUSED] = do_end_failed,
+	[EV_UNSAFE] = do_end_unsafe,
+	[EV_DEADLINE] = do_end_deadline,
+	[EV_SHUTDOWN] = do_end_shutdown},
+    [AT_TURN] = {[EV_ANSWER] = do_answer,
+	[EV_UNSAFE] = do_end_unsafe,
+	[EV_EXIT] = do_leave,
+	[EV_EOF] = do_leave,
+	[EV_DEADLINE] = do_cut_deadline,
+	[EV_SHUTDOWN] = do_cut_shutdown},
+    [AT_CUTTING] = {[EV_ANSWER] = do_answer,
+	[EV_UNSAFE] = do_end_unsafe,
+	[EV_EXIT] = do_leave,
+	[EV_EOF] = do_leave,
+	[EV_TIMER] = do_end},
+    [AT_LEAVING] = {[EV_ANSWER] = do_answer,
+	[EV_UNSAFE] = do_end_unsafe,
+	[EV_EXIT] = do_left_if_all,
+	[EV_EOF] = do_left_if_all,
+	[EV_TIMER] = do_left},
+    [AT_ENDING] = {[EV_DONE] = do_settle, [EV_REFUSED] = do_hold},
+    [AT_SETTLING] = {[EV_DONE] = do_settled, [EV_REFUSED] = do_hold},
+    [AT_HELD] = {[EV_DONE] = do_nothing},
+};
+static_assert(sizeof(actions) / sizeof(actions[0]) == AT_STATES,
+    "every state has its row");
+
+void
+attempt_event(struct attempt *a, enum attempt_event event)
+{
+	if (actions[a->state][event] != NULL)
+		actions[a->state][event](a);
+}
+
+/* ---- time --------------------------------------------------------------- */
+
+static void
+on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	attempt_event(arg, EV_TIMER);
+}
+
+static void
+on_deadline(evutil_socket_t fd, short what, void *arg)
+{
+	attempt_event(arg, EV_DEADLINE);
+}
+
+static void
+attempt_timer(struct attempt *a, struct event **timer,
+    event_callback_fn callback, int64_t ms)
+{
+	struct timeval tv = {ms / 1000, ms % 1000 * 1000};
+
+	if (*timer == NULL)
+		*timer = event_new(a->d->role.base, -1, 0, callback, a);
+	if (*timer == NULL || event_add(*timer, &tv) == -1)
+		fatalx("%s: no timer", a->id);
+}
+
+/* How long a state may wait by itself; the others wait for an answer. */
+static int64_t
+state_bound(const struct attempt *a)
+{
+	if (a->state == AT_CUTTING)
+		return dispatcher_limit(a->d, LIMIT_cancel_grace);
+	if (a->state == AT_LEAVING)
+		return dispatcher_limit(a->d,
+		    a->stop[0] != '\0' && !a->has_exited ? LIMIT_close_grace
+							 : LIMIT_exit_wait);
+	return 0;
+}
+
+static void
+attempt_enter(struct attempt *a, enum attempt_state state)
+{
+	int64_t bound;
+
+	/* What an earlier state asked decides nothing any more. */
+	if (a->asked != NULL)
+		peer_forget(a->asked, a->request);
+	a->asked = NULL;
+	a->state = state;
+	bound = state_bound(a);
+	if (bound != 0)
+		attempt_timer(a, &a->timer, on_timer, bound);
+	else if (a->timer != NULL)
+		(void)event_del(a->timer);
+}
+
+/* From the launch on, start-up included (dispatch.md 6). */
+void
+attempt_deadline_begin(struct attempt *a)
+{
+	attempt_timer(
+	    a, &a->deadline, on_deadline, a->d->role.config->deadline_ms);
+}
+
+/* ---- making and finding ------------------------------------------------- */
+
+static struct attempt *
+attempt_new(struct dispatcher *d, const char *id)
+{
+	struct attempt *a = xcalloc(1, sizeof(*a));
+
+	a->d = d;
+	a->stop = "";
+	a->token = a->pidfd = -1;
+	(void)snprintf(a->id, sizeof(a->id), "%s", id);
+	LIST_INSERT_HEAD(&d->attempts, a, entry);
+	return a;
+}
+
+/* att_ and 24 hex digits of 12 random bytes. */
+static void
+attempt_id_make(char id[static ATTEMPT_ID_LEN + 1])
+{
+	unsigned char bytes[12];
+	size_t i;
+
+	if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
+		fatal("getrandom");
+	(void)snprintf(id, ATTEMPT_ID_LEN + 1, "att_");
+	for (i = 0; i < sizeof(bytes); i++)
+		(void)snprintf(id + 4 + 2 * i, 3, "%02x", bytes[i]);
+}
+
+void
+attempt_start(struct dispatcher *d, int64_t event_id)
+{
+	struct msg m = {.type = MSG_LAUNCH};
+	char id[ATTEMPT_ID_LEN + 1], containment[4097] = "";
+	struct attempt *a;
+
+	attempt_id_make(id);
+	a = attempt_new(d, id);
+	a->event_id = event_id;
+	a->driver = driver_by_name(d->role.config->driver);
+	attempt_enter(a, AT_LAUNCHING);
+	if (d->containment[0] != '\0')
+		(void)snprintf(containment, sizeof(containment), "%s%s",
+		    d->containment, id);
+	m.launch.attempt = id;
+	m.launch.event_id = event_id;
+	m.launch.generation = d->role.config->generation;
+	m.launch.driver = d->role.config->driver;
+	m.launch.containment = containment;
+	m.launch.deadline_ms = d->role.config->deadline_ms;
+	attempt_ask(a, dispatcher_ledger(d), &m);
+}
+
+void
+attempt_recover(struct dispatcher *d, const struct msg_live *live)
+{
+	struct attempt *a = attempt_new(d, live->attempt);
+
+	a->task_id = live->task_id;
+	a->project_id = live->project_id;
+	attempt_end(a, dispatcher_limit(d, LIMIT_recover_grace));
+}
+
+struct attempt *
+attempt_find(struct dispatcher *d, const char *id)
+{
+	struct attempt *a;
+
+	LIST_FOREACH (a, &d->attempts, entry) {
+		if (strcmp(a->id, id) == 0)
+			return a;
+	}
+	return NULL;
+}
+
+static int64_t
+attempts_counted(const struct dispatcher *d, bool held_only)
+{
+	const struct attempt *a;
+	int64_t n = 0;
+
+	LIST_FOREACH (a, &d->attempts, entry)
+		n += !held_only || a->state == AT_HELD;
+	return n;
+}
+
+int64_t
+attempts_count(const struct dispatcher *d)
+{
+	return attempts_counted(d, false);
+}
+
+int64_t
+attempts_held(const struct dispatcher *d)
+{
+	return attempts_counted(d, true);
+}
+
+void
+attempts_shutdown(struct dispatcher *d)
+{
+	struct attempt *a, *next;
+
+	for (a = LIST_FIRST(&d->attempts); a != NULL; a = next) {
+		next = LIST_NEXT(a, entry);
+		attempt_event(a, EV_SHUTDOWN);
+	}
+}
+
+void
+attempt_worker_exited(struct attempt *a, const struct msg_worker_exited *said)
+{
+	a->has_exited = true;
+	a->exit_signaled = said->signaled;
+	a->exit_code = (int)said->code;
+	attempt_event(a, EV_EXIT);
+}

@@ -1,0 +1,124 @@
+/*
+ * One attempt, from LAUNCH to its settlement: the state table (attempt.c) and
+ * the talk with its agent (session.c).
+ */
+#ifndef DISPATCHER_ATTEMPT_H
+#define DISPATCHER_ATTEMPT_H
+
+#include "dispatcher/dispatcher.h"
+#include "dispatcher/driver.h"
+#include "dispatcher/stream.h"
+
+#define ATTEMPT_ID_LEN 28
+/* A task whose mcpd dies so often is left without one. */
+#define ATTEMPT_KEYINGS_MOST 16
+
+enum attempt_state {
+	AT_LAUNCHING, /* LAUNCH asked: task, rows, exposure, token */
+	AT_KEYING,    /* SPAWN_MCPD asked with the token */
+	AT_SPAWNING,  /* SPAWN_WORKER asked */
+	AT_MARKING,   /* RUNNING asked; nothing was said to the worker yet */
+	AT_TURN,      /* a prompt is out */
+	AT_CUTTING,   /* the turn was interrupted */
+	AT_LEAVING,   /* told to go, or gone: a late answer, an exit code */
+	AT_ENDING,    /* END_TREE asked */
+	AT_SETTLING,  /* END asked */
+	AT_HELD,      /* nobody can prove it gone: counted, never settled */
+	AT_STATES
+};
+
+enum attempt_event {
+	EV_DONE,     /* what this state asked was done */
+	EV_REFUSED,  /* it was refused; see refused_reason */
+	EV_ANSWER,   /* the turn is over; see answer */
+	EV_UNSAFE,   /* the agent is not what was asked for */
+	EV_EXIT,     /* the worker's leader ended */
+	EV_EOF,      /* its output ended */
+	EV_TIMER,    /* this state took too long */
+	EV_DEADLINE, /* the attempt took too long */
+	EV_SHUTDOWN, /* an orderly stop */
+	EV_COUNT
+};
+
+struct attempt {
+	LIST_ENTRY(attempt) entry;
+	struct dispatcher *d;
+	char id[ATTEMPT_ID_LEN + 1];
+	int64_t event_id, task_id, project_id;
+	enum attempt_state state;
+	struct peer *asked; /* the request this state waits for, or NULL */
+	uint64_t request;
+
+	/* Of LAUNCHED, until the prompt is made. */
+	char *trigger, *url;
+	int token; /* until SPAWN_MCPD; -1 */
+	int keyings;
+
+	/* The worker, as WORKER_SPAWNED described it. */
+	int64_t pid, pgid, started_ticks;
+	char session_id[129];
+
+	/* The talk with it. */
+	const struct driver *driver;
+	struct driver_session *session;
+	struct stream_reader *output;
+	struct stream_tail *errors;
+	struct stream_writer *input;
+	int pidfd;
+	bool has_exited, output_ended;
+	bool exit_signaled;
+	int exit_code;
+	bool rekeying;
+	int64_t progress_at; /* monotonic ms of the last PROGRESS */
+	int64_t refusals, refusals_unrecorded;
+
+	/* How it ends. */
+	const char *stop;        /* "" until decided */
+	enum driver_stop answer; /* of EV_ANSWER */
+	bool spawn_failed, no_retry, uncharged;
+	char refused_reason[41], refused_text[257];
+	struct event *timer, *deadline;
+};
+
+/* A fresh attempt for EVENT_ID; LAUNCH goes out. */
+void attempt_start(struct dispatcher *d, int64_t event_id);
+/* One that an earlier dispatcher left: end its tree, settle as lost. */
+void attempt_recover(struct dispatcher *d, const struct msg_live *live);
+void attempt_event(struct attempt *a, enum attempt_event event);
+struct attempt *attempt_find(struct dispatcher *d, const char *id);
+/* Those that take a worker's place: all that are not settled. */
+int64_t attempts_count(const struct dispatcher *d);
+int64_t attempts_held(const struct dispatcher *d);
+void attempts_shutdown(struct dispatcher *d);
+void attempt_deadline_begin(struct attempt *a);
+/* Hand the token at hand to a new mcpd (AT_KEYING). */
+void attempt_key(struct attempt *a);
+void attempt_worker_exited(
+    struct attempt *a, const struct msg_worker_exited *said);
+
+/* ---- ask.c -------------------------------------------------------------- */
+
+/* A state's one question; its answer comes as EV_DONE or EV_REFUSED. */
+void attempt_ask(struct attempt *a, struct peer *peer, struct msg *m);
+/* In AT_KEYING: a new token, then attempt_key() again. */
+void attempt_rekey(struct attempt *a);
+/* A live worker's mcpd is gone: a new token and another mcpd, beside it all. */
+void attempt_mcpd_lost(struct attempt *a);
+/* The ledger writes down what a worker was refused, and that it works. */
+void attempt_note_refusals(struct attempt *a, size_t count);
+void attempt_note_progress(struct attempt *a);
+/* The agent has read its MCP declaration. */
+void attempt_drop_declaration(struct attempt *a);
+
+/* ---- session.c ---------------------------------------------------------- */
+
+/* Take over the pipes of WORKER_SPAWNED. */
+void session_open(struct attempt *a, struct msg_worker_spawned *spawned);
+void session_prompt(struct attempt *a);
+void session_interrupt(struct attempt *a);
+/* No more input: the worker may go. */
+void session_leave(struct attempt *a);
+/* Close the pipes; says why it ended when it did not end well. */
+void session_close(struct attempt *a);
+
+#endif

@@ -1,0 +1,181 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "dispatcher/attempt.h"
+#include "dispatcher/profile.h"
+
+static struct dispatcher dispatcher;
+
+struct peer *
+dispatcher_ledger(struct dispatcher *d)
+{
+	return role_peer(&d->role, ROLE_LEDGER, "");
+}
+
+struct peer *
+dispatcher_supervisor(struct dispatcher *d)
+{
+	return d->role.supervisor;
+}
+
+int64_t
+dispatcher_limit(const struct dispatcher *d, enum limit limit)
+{
+	return d->role.config == NULL ? limit_rows[limit].normal
+				      : d->role.config->limits[limit];
+}
+
+void
+dispatcher_attempt_over(struct dispatcher *d)
+{
+	int64_t held = attempts_held(d);
+
+	role_state(&d->role, "held", held == 0 ? "" : "%lld", (long long)held);
+	if (d->stopping && attempts_count(d) == held)
+		role_exit(&d->role, 0);
+	pass_wanted(d);
+}
+
+/* ---- the ledger ---------------------------------------------------------- */
+
+static void
+on_work_waits(struct peer *peer, struct msg *m, void *arg)
+{
+	msg_free(m);
+	pass_wanted(arg);
+}
+
+/* Notices to the link before are lost: ask. */
+static void
+on_ledger_linked(struct peer *peer, void *arg)
+{
+	pass_wanted(arg);
+}
+
+static const peer_handler ledger_handlers[MSG_COUNT] = {
+    [MSG_WORK_WAITS] = on_work_waits,
+};
+
+static const struct peer_ops ledger_ops = {
+    .handlers = ledger_handlers,
+    .linked = on_ledger_linked,
+};
+
+/* ---- the outbox ---------------------------------------------------------- */
+
+/* Messages are settled: now the attempts, and only then anything new. */
+static void
+on_started(struct peer *peer, struct msg *m, void *arg)
+{
+	struct dispatcher *d = arg;
+
+	msg_free(m);
+	d->outbox_started = true;
+	recover_begin(d);
+}
+
+static const peer_handler outbox_handlers[MSG_COUNT] = {
+    [MSG_STARTED] = on_started,
+};
+
+static const struct peer_ops outbox_ops = {.handlers = outbox_handlers};
+
+/* An outbox that cannot even start must not stop the work for ever. */
+static void
+on_outbox_late(evutil_socket_t fd, short what, void *arg)
+{
+	struct dispatcher *d = arg;
+
+	if (!d->outbox_started)
+		log_warnx("the outbox has not settled its messages in time");
+	recover_begin(d);
+}
+
+/* ---- the supervisor ------------------------------------------------------ */
+
+static void
+on_worker_exited(struct peer *peer, struct msg *m, void *arg)
+{
+	struct attempt *a = attempt_find(arg, m->worker_exited.attempt);
+
+	if (a != NULL)
+		attempt_worker_exited(a, &m->worker_exited);
+	msg_free(m);
+}
+
+static void
+on_mcpd_exited(struct peer *peer, struct msg *m, void *arg)
+{
+	struct attempt *a = attempt_find(arg, m->mcpd_exited.attempt);
+
+	if (a != NULL)
+		attempt_mcpd_lost(a);
+	msg_free(m);
+}
+
+static void
+on_containment(struct peer *peer, struct msg *m, void *arg)
+{
+	struct dispatcher *d = arg;
+
+	(void)snprintf(
+	    d->containment, sizeof(d->containment), "%s", m->containment.base);
+	msg_free(m);
+}
+
+static const peer_handler supervisor_handlers[MSG_COUNT] = {
+    [MSG_WORKER_EXITED] = on_worker_exited,
+    [MSG_MCPD_EXITED] = on_mcpd_exited,
+    [MSG_CONTAINMENT] = on_containment,
+};
+
+static const struct peer_ops supervisor_ops = {.handlers = supervisor_handlers};
+
+/* ---- the row ------------------------------------------------------------- */
+
+static void
+on_configured(struct role *role)
+{
+	pass_wanted(role->arg);
+}
+
+/* Nothing starts any more; every turn is interrupted and settled. */
+static void
+on_stop(struct role *role, int64_t bound_ms)
+{
+	struct dispatcher *d = role->arg;
+
+	d->stopping = true;
+	attempts_shutdown(d);
+	dispatcher_attempt_over(d);
+}
+
+static const struct role_row dispatcher_row = {
+    .role = ROLE_DISPATCHER,
+    .title = "connectd-dispatcher",
+    .nofile = 1024,
+    .writes_files = false,
+    .sandbox = &dispatcher_profile,
+    .peers = {[ROLE_SUPERVISOR] = &supervisor_ops,
+	[ROLE_LEDGER] = &ledger_ops,
+	[ROLE_OUTBOX] = &outbox_ops},
+    .configured = on_configured,
+    .stop = on_stop,
+};
+
+int
+main(void)
+{
+	struct dispatcher *d = &dispatcher;
+	struct timeval late = {limit_rows[LIMIT_outbox_start].normal / 1000, 0};
+
+	LIST_INIT(&d->attempts);
+	role_start(&d->role, &dispatcher_row, d);
+	pass_init(d);
+	if (event_base_once(
+		d->role.base, -1, EV_TIMEOUT, on_outbox_late, d, &late) == -1)
+		fatalx("no timer");
+	role_ready(&d->role);
+	role_run(&d->role);
+}

@@ -1,0 +1,62 @@
+/*
+ * The dispatcher: decides what starts, and speaks each agent's protocol over
+ * pipes handed to it (design 2, 5; dispatch.md 3, 6, 7).
+ *
+ *	dispatcher.c	main, the role's row, the handler tables
+ *	pass.c		what starts, and when
+ *	recover.c	what an earlier dispatcher left
+ *	attempt.c	an attempt's life: the state table
+ *	session.c	an attempt's talk with its agent
+ *	driver.h	what is known of an agent's wire; claude.c is one
+ *	prompt.c	the first prompt
+ *	stream.c	the worker's pipes
+ */
+#ifndef DISPATCHER_DISPATCHER_H
+#define DISPATCHER_DISPATCHER_H
+
+#include <sys/queue.h>
+
+#include "common/role.h"
+
+struct attempt;
+
+struct dispatcher {
+	struct role role;
+	LIST_HEAD(, attempt) attempts; /* held ones included */
+	bool outbox_started;           /* its settling of messages is over */
+	bool recovered;                /* nothing starts before */
+	bool recovering;
+	bool passing;    /* a pass is under way */
+	bool pass_again; /* something changed meanwhile */
+	bool stopping;
+	int64_t pass_after;     /* the last event the pass looked at */
+	int64_t stranded;       /* as told last; -1 never */
+	int64_t stranded_at;    /* monotonic ms of that */
+	struct event *tick;     /* safety net while something is outstanding */
+	char containment[4001]; /* base of this run's attempts, "" without */
+};
+
+/* ---- pass.c ------------------------------------------------------------- */
+
+/* Something may be startable now: look, unless a pass runs already. */
+void pass_wanted(struct dispatcher *d);
+/* The attempt that this pass launched is through (or was refused). */
+void pass_goes_on(struct dispatcher *d);
+/* Look (or recover) again after a while: something failed. */
+void pass_later(struct dispatcher *d);
+void pass_init(struct dispatcher *d);
+
+/* ---- recover.c ---------------------------------------------------------- */
+
+/* Once, before the first pass: end and settle what an earlier one left. */
+void recover_begin(struct dispatcher *d);
+
+/* ---- dispatcher.c ------------------------------------------------------- */
+
+struct peer *dispatcher_ledger(struct dispatcher *d);
+struct peer *dispatcher_supervisor(struct dispatcher *d);
+int64_t dispatcher_limit(const struct dispatcher *d, enum limit limit);
+/* An attempt was settled or held: status, the next pass, the end of a stop. */
+void dispatcher_attempt_over(struct dispatcher *d);
+
+#endif

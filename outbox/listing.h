@@ -1,0 +1,27 @@
+/*
+ * A destination's messages, all pages (operator.md 1.9): those by the agent,
+ * made since a time, that say the same as a text.
+ */
+#ifndef OUTBOX_LISTING_H
+#define OUTBOX_LISTING_H
+
+#include "outbox/message.h"
+#include "outbox/outbox.h"
+
+#define LISTING_CANDIDATES_MOST 512
+
+enum listing_end {
+	LISTING_WHOLE,     /* the candidates are all there are */
+	LISTING_FAILED,    /* later perhaps */
+	LISTING_UNLISTABLE /* never */
+};
+
+typedef void (*listing_done)(enum listing_end end, const int64_t *candidates,
+    size_t count, const char *why, void *arg);
+
+/* TEXT is normalised. The whole is bounded by limits.listing_bound. */
+void listing_start(struct outbox *o, const struct message_kind *kind,
+    int64_t recording_id, int64_t since, const char *text, listing_done done,
+    void *arg);
+
+#endif

@@ -1,0 +1,293 @@
+/*
+ * One intent, sent (operator.md 1.6): claimed, which is committed before the
+ * request; at most one request; its receipt, or the doubt about it.
+ */
+#include <sys/random.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/xmalloc.h"
+#include "outbox/message.h"
+#include "outbox/outbox.h"
+
+/* What is claimed now; there is one at a time. */
+struct sending {
+	struct outbox *o;
+	char nonce[33];
+	char *bearer;
+	int64_t serial;
+	int64_t intent_id;
+	const struct message_kind *kind;
+	int64_t recording_id;
+	char *text;
+	size_t len;
+	bool replayed; /* after a 401 that renewed the token */
+};
+
+static void sending_post(struct sending *s);
+
+static void
+sending_free(struct sending *s)
+{
+	if (s->bearer != NULL)
+		explicit_bzero(s->bearer, strlen(s->bearer));
+	free(s->bearer);
+	free(s->text);
+	free(s);
+}
+
+/* Through with it; the step is over. */
+static void
+sending_over(struct sending *s, bool uncertain)
+{
+	struct outbox *o = s->o;
+
+	sending_free(s);
+	work_step_done(o, true, uncertain);
+}
+
+static void
+nonce_make(char nonce[static 33])
+{
+	unsigned char bytes[16];
+	size_t i;
+
+	if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
+		fatal("getrandom");
+	for (i = 0; i < sizeof(bytes); i++)
+		(void)snprintf(nonce + 2 * i, 3, "%02x", bytes[i]);
+}
+
+/* ---- what became of it -------------------------------------------------- */
+
+static void
+on_settled(struct peer *peer, struct msg *m, void *arg)
+{
+	struct sending *s = arg;
+
+	if (m->type == MSG_FAILED)
+		log_warnx("intent %lld: the ledger does not take its outcome: "
+			  "%s",
+		    (long long)s->intent_id, m->failed.text);
+	sending_over(s, false);
+}
+
+static void
+on_deferred(struct peer *peer, struct msg *m, void *arg)
+{
+	sending_over(arg, true);
+}
+
+static void
+settle_receipt(struct sending *s, int64_t id)
+{
+	struct msg m = {.type = MSG_RECEIPT};
+
+	m.receipt.intent_id = s->intent_id;
+	m.receipt.nonce = s->nonce;
+	m.receipt.receipt_id = id;
+	(void)peer_request(outbox_ledger(s->o), &m, on_settled, s);
+}
+
+static void
+settle_refused(struct sending *s, const char *note)
+{
+	struct msg m = {.type = MSG_REFUSED};
+
+	log_warnx(
+	    "intent %lld is not posted: %s", (long long)s->intent_id, note);
+	m.refused.intent_id = s->intent_id;
+	m.refused.nonce = s->nonce;
+	m.refused.note = note;
+	(void)peer_request(outbox_ledger(s->o), &m, on_settled, s);
+}
+
+/* It may have landed: list it later, never post it again. */
+static void
+settle_deferred(struct sending *s, const char *why)
+{
+	struct msg m = {.type = MSG_DEFER};
+
+	log_warnx("intent %lld may or may not be posted: %s",
+	    (long long)s->intent_id, why);
+	m.defer.intent_id = s->intent_id;
+	m.defer.nonce = s->nonce;
+	m.defer.delay_ms = outbox_limit(s->o, LIMIT_reconcile_after);
+	(void)peer_request(outbox_ledger(s->o), &m, on_deferred, s);
+}
+
+/* ---- the request -------------------------------------------------------- */
+
+/* Statuses that say: nothing was created (operator.md 1.10). */
+static bool
+is_refusal(int status)
+{
+	static const int statuses[] = {400, 401, 403, 404, 410, 422};
+	size_t i;
+
+	for (i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
+		if (statuses[i] == status)
+			return true;
+	}
+	return false;
+}
+
+static void
+sending_bearer(struct sending *s, const char *bearer, int64_t serial)
+{
+	if (s->bearer != NULL)
+		explicit_bzero(s->bearer, strlen(s->bearer));
+	free(s->bearer);
+	s->bearer = xstrdup(bearer);
+	s->serial = serial;
+}
+
+/* A 401 created nothing: with a fresh token the request is made once more. */
+static void
+on_fresh_token(enum token_answer answer, const char *bearer, int64_t serial,
+    int64_t wait_ms, void *arg)
+{
+	struct sending *s = arg;
+
+	if (answer != TOKEN_GOOD || serial == s->serial) {
+		settle_refused(s, "refused; nothing was created (HTTP 401)");
+		return;
+	}
+	sending_bearer(s, bearer, serial);
+	sending_post(s);
+}
+
+static void
+on_created(struct sending *s, const struct http_answer *answer)
+{
+	int64_t id = message_created_id(answer->body, answer->body_len);
+
+	if (id > 0)
+		settle_receipt(s, id);
+	else
+		settle_deferred(s, "the answer names no id");
+}
+
+static void
+on_posted(const struct http_answer *answer, void *arg)
+{
+	struct sending *s = arg;
+	char note[64];
+
+	if (answer->outcome != HTTP_ANSWERED) {
+		settle_deferred(s, answer->why);
+	} else if (answer->status == 401 && !s->replayed) {
+		s->replayed = true;
+		token_get(s->o->token, s->serial, on_fresh_token, s);
+	} else if (answer->status >= 200 && answer->status < 300) {
+		on_created(s, answer);
+	} else if (is_refusal(answer->status)) {
+		(void)snprintf(note, sizeof(note),
+		    "refused; nothing was created (HTTP %d)", answer->status);
+		settle_refused(s, note);
+	} else {
+		(void)snprintf(note, sizeof(note), "HTTP %d", answer->status);
+		settle_deferred(s, note);
+	}
+}
+
+static void
+sending_post(struct sending *s)
+{
+	struct outbox *o = s->o;
+	struct http_call call = {.method = HTTP_POST,
+	    .bearer = s->bearer,
+	    .content_type = "application/json; charset=utf-8",
+	    .timeout_ms = outbox_limit(o, LIMIT_post_timeout)};
+	char *url = message_url(o->role.setup->setup.base_url,
+	    o->role.config->account_id, s->kind->create, s->recording_id);
+	char *body = message_body(s->text, s->len, &call.body_len);
+
+	call.url = url;
+	call.body = body;
+	(void)http_send(o->http, &call, on_posted, s);
+	free(url);
+	free(body);
+}
+
+/* ---- the claim ---------------------------------------------------------- */
+
+static void
+on_claimed(struct peer *peer, struct msg *m, void *arg)
+{
+	struct sending *s = arg;
+	struct outbox *o = s->o;
+	const struct msg_claimed *c = &m->claimed;
+
+	if (m->type == MSG_FAILED || !c->found) {
+		sending_free(s);
+		work_step_done(o, false, false);
+		return;
+	}
+	s->intent_id = c->intent_id;
+	s->recording_id = c->recording_id;
+	s->kind = message_kind(c->message_kind);
+	s->text = xmemdup(c->body.bytes, c->body.len);
+	s->len = c->body.len;
+	if (s->kind == NULL)
+		settle_refused(s, "no such kind of message");
+	else if (token_is_in(o->token, s->text, s->len))
+		settle_refused(s, "refused; it holds a credential");
+	else
+		sending_post(s);
+}
+
+/*
+ * The token first: a claim without one could only end in doubt about a
+ * request that was never made.
+ */
+static void
+on_token(enum token_answer answer, const char *bearer, int64_t serial,
+    int64_t wait_ms, void *arg)
+{
+	struct sending *s = arg;
+	struct outbox *o = s->o;
+	struct msg m = {.type = MSG_CLAIM};
+	struct opt again = {true, wait_ms > 0 ? wait_ms : 1000};
+
+	if (answer != TOKEN_GOOD) {
+		sending_free(s);
+		work_step_none(o, again);
+		return;
+	}
+	sending_bearer(s, bearer, serial);
+	m.claim.nonce = s->nonce;
+	(void)peer_request(outbox_ledger(o), &m, on_claimed, s);
+}
+
+static void
+on_due(struct peer *peer, struct msg *m, void *arg)
+{
+	struct outbox *o = arg;
+	struct sending *s;
+
+	if (m->type == MSG_FAILED) {
+		work_step_none(o, (struct opt){true, 1000});
+		return;
+	}
+	if (!m->due.in_ms.has || m->due.in_ms.value > 0) {
+		work_step_none(o, m->due.in_ms);
+		return;
+	}
+	s = xcalloc(1, sizeof(*s));
+	s->o = o;
+	nonce_make(s->nonce);
+	token_get(o->token, 0, on_token, s);
+}
+
+void
+send_one(struct outbox *o)
+{
+	struct msg m = {.type = MSG_NEXT_DUE};
+
+	(void)peer_request(outbox_ledger(o), &m, on_due, o);
+}
