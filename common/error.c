@@ -6,7 +6,7 @@
 #include "common/error.h"
 
 /* A cut text is still a text: the result of vsnprintf is not looked at. */
-static void
+static void __attribute__((format(printf, 2, 0)))
 error_format(struct error *e, const char *fmt, va_list ap)
 {
 	(void)vsnprintf(e->text, sizeof(e->text), fmt, ap);

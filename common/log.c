@@ -58,7 +58,7 @@ line_to_stderr(enum log_level level, const char *line)
 		return; /* nowhere left to say it */
 }
 
-static void
+static void __attribute__((format(printf, 3, 0)))
 log_line(enum log_level level, const char *reason, const char *fmt, va_list ap)
 {
 	char line[LINE_MAX_BYTES];
