@@ -31,30 +31,50 @@ enum identity_is {
 int identity_boot_id(char out[static BOOT_ID_LEN + 1], struct error *e);
 /* Read PID's identity now. -1 with ESRCH in e->code when it is gone. */
 int identity_read(pid_t pid, struct identity *out, struct error *e);
-/* Is the recorded process the one that has the pid now? Another boot: gone. */
+/*
+ * Is the recorded process the one that has the pid now? Equality of the start
+ * is exact. Another boot, or no pid: gone. A pid in use whose start was never
+ * recorded: unknown.
+ */
 enum identity_is identity_check(const struct identity *recorded);
 /* The parent of PID, 0 when there is none or it cannot be read. */
 pid_t identity_parent(pid_t pid);
 /*
- * Does a chain of at most 64 parents lead from PID to ANCESTOR? 1 yes, 0 no,
- * -1 when a link of the chain could not be read.
+ * Does a chain of at most 64 parents lead from PID to ANCESTOR (or is it the
+ * same)? 1 yes, 0 no, -1 when a link of the chain could not be read, or when
+ * the chain is longer: who wants to hide must not get a "no" by forking.
  */
 int identity_descends(pid_t pid, pid_t ancestor);
-/* Members of a group that are not zombies: count, or -1 if unreadable. */
+/*
+ * Members of a group that are not zombies: 0 is a proof that none is left.
+ * -1 when it cannot be told. A group of 1 or less is refused (-1).
+ */
 int identity_group_members(pid_t pgid);
 
 /*
- * Cgroups, v2 or the unified part of a hybrid host. BASE is a directory of
- * connectd's own under it.
+ * Cgroups, v2 or the unified part of a hybrid host (cgroup_linux.c). Paths are
+ * those of the file system. BASE is a directory of connectd's own, in which
+ * each attempt's cgroup is made.
  */
-/* Find or make a writable base; "" in OUT when this host has none. */
+/*
+ * Find or make a writable base: "connectd" below this process's own cgroup.
+ * Alone in a cgroup that is delegated to it, this process first moves to a
+ * leaf, so that controllers for limits can be had. "" in OUT when this host
+ * has no such place, or one without cgroup.kill; -1 only for a broken host.
+ */
 int cgroup_base(char *out, size_t size, struct error *e);
+/* A new cgroup; one of that name is an error with EEXIST in e->code. */
 int cgroup_make(const char *path, struct error *e);
+/* Write "memory.max" or another control file. ENOENT: no such controller. */
+int cgroup_limit(
+    const char *path, const char *name, const char *value, struct error *e);
 /* 1 populated, 0 empty, -1 error; ENOENT in e->code when it is missing. */
 int cgroup_populated(const char *path, struct error *e);
+/* SIGKILL to all in it and below, forks included. */
 int cgroup_kill(const char *path, struct error *e);
+/* With the cgroups that were made below it. A missing one is fine. */
 int cgroup_remove(const char *path, struct error *e);
-/* Does /proc/PID/cgroup name a path at or below this one? 1, 0, -1. */
+/* Is PID in this cgroup or below it? 1, 0, -1 when it cannot be told. */
 int cgroup_holds(const char *path, pid_t pid);
 
 #endif

@@ -40,7 +40,7 @@ TAILQ_HEAD(chunk_list, chunk);
 struct link {
 	struct event_base *base;
 	int fd;
-	enum role self, peer;
+	enum role_id self, peer;
 	const struct link_ops *ops;
 	void *arg;
 	struct event *readable, *writable;
@@ -58,7 +58,7 @@ static void link_on_readable(evutil_socket_t fd, short what, void *arg);
 static void link_on_writable(evutil_socket_t fd, short what, void *arg);
 
 struct link *
-link_new(struct event_base *base, int fd, enum role self, enum role peer,
+link_new(struct event_base *base, int fd, enum role_id self, enum role_id peer,
     const struct link_ops *ops, void *arg)
 {
 	struct link *link = xcalloc(1, sizeof(*link));
@@ -118,7 +118,7 @@ link_free(struct link *link)
 		link_destroy(link);
 }
 
-enum role
+enum role_id
 link_peer(const struct link *link)
 {
 	return link->peer;
@@ -525,7 +525,7 @@ read_exact(
 
 struct msg *
 link_read_one(
-    int fd, enum role self, enum role peer, int timeout_ms, struct error *e)
+    int fd, enum role_id self, enum role_id peer, int timeout_ms, struct error *e)
 {
 	unsigned char bytes[FRAME_MAX];
 	struct link tmp = {.fd = fd, .self = self, .peer = peer, .in = bytes};

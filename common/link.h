@@ -32,8 +32,8 @@ struct link_ops {
  * FD is taken over, and made close-on-exec. SELF and PEER decide what may
  * come and go. OPS and ARG must outlive the link.
  */
-struct link *link_new(struct event_base *base, int fd, enum role self,
-    enum role peer, const struct link_ops *ops, void *arg);
+struct link *link_new(struct event_base *base, int fd, enum role_id self,
+    enum role_id peer, const struct link_ops *ops, void *arg);
 /* Closes the socket and drops what was not sent. Safe inside a callback. */
 void link_free(struct link *link);
 
@@ -56,13 +56,13 @@ size_t link_queued(const struct link *link);
 void link_pause(struct link *link);
 void link_resume(struct link *link);
 
-enum role link_peer(const struct link *link);
+enum role_id link_peer(const struct link *link);
 
 /*
  * For start-up, before a loop runs: wait at most TIMEOUT_MS for one message on
  * the blocking or non-blocking socket FD and decode it. NULL with a text.
  */
 struct msg *link_read_one(
-    int fd, enum role self, enum role peer, int timeout_ms, struct error *e);
+    int fd, enum role_id self, enum role_id peer, int timeout_ms, struct error *e);
 
 #endif

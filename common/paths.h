@@ -26,8 +26,9 @@ bool path_profile_ok(const char *profile);
 
 /*
  * From the environment and the effective uid, the first that is set, as
- * design 7 lists. No file is touched. Fails on a relative variable, a missing
- * home, or a socket path over its bound, naming the variable.
+ * design 7 lists; an empty variable is not set. No file is touched. Fails on
+ * a relative variable, a missing home, or a socket path over its bound, naming
+ * the variable. Free with path_free(), also after a failure.
  */
 int path_resolve(const char *profile, struct paths *out, struct error *e);
 void path_free(struct paths *p);
@@ -36,25 +37,35 @@ void path_free(struct paths *p);
  * The canonical state directory of an account and agent, and back
  * (ledger.md 5 "Canonical state directory"). path_state_check() takes any
  * spelling of a directory and says whether it is the one of ACCOUNT under
- * ROOT; AGENT receives the id in its name.
+ * ROOT; AGENT receives the id in its name. The caller goes on with
+ * path_state_dir()'s name. The text of a failure holds one of the words
+ * "elsewhere", "misnamed" and "other account".
  */
 char *path_state_dir(const char *root, int64_t account, int64_t agent);
 int path_state_check(const char *root, const char *dir, int64_t account,
     int64_t *agent, struct error *e);
 
 /*
- * The chain above DIR, as written and resolved: every component root's or
- * OWNER's, none writable by others unless sticky. UID may traverse it all.
+ * The chain above DIR (absolute; not DIR itself), as written and wherever
+ * links of it lead: every component root's or OWNER's, every directory not
+ * writable by group or others unless sticky. A missing one is refused.
  */
 int path_ancestors_check(const char *dir, uid_t owner, struct error *e);
+/* May UID, of the one group GID, walk down to DIR? By mode and owner. */
+int path_traversable_check(
+    const char *dir, uid_t uid, gid_t gid, struct error *e);
 /*
  * Make DIR with MODE, owned by UID/GID, if only its last component is missing;
  * a directory that is there must be a real one, UID's, with no bit of
- * FORBIDDEN set. Returns a descriptor on it (O_PATH|O_DIRECTORY), or -1.
+ * FORBIDDEN set. (Left empty and still ours by a start that was interrupted,
+ * it is made anew.) Returns a descriptor on it (O_PATH|O_DIRECTORY), or -1.
  */
 int path_private_dir(const char *dir, mode_t mode, mode_t forbidden, uid_t uid,
     gid_t gid, struct error *e);
-/* The same for each missing component below ROOT, which must exist. */
+/*
+ * The same for each missing component below ROOT, which must exist, down to
+ * DIR at or below it; those that are there may not be writable by others.
+ */
 int path_private_dirs(const char *root, const char *dir, mode_t mode, uid_t uid,
     gid_t gid, struct error *e);
 
@@ -67,6 +78,12 @@ int path_private_dirs(const char *root, const char *dir, mode_t mode, uid_t uid,
 int path_read_private(const char *path, uid_t uid, mode_t forbidden,
     size_t most, char **out, size_t *len, struct error *e);
 
+/*
+ * DIR as an absolute path without "//", ".", ".." and a trailing slash, by
+ * its text alone; a relative one is taken from the working directory. NULL
+ * with errno when that is not known. The caller frees it.
+ */
+char *path_clean(const char *dir);
 /* An absolute path without "//", ".", ".." or a trailing slash? */
 bool path_is_clean(const char *path);
 /* Is PATH at or below DIR (both clean)? */

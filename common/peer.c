@@ -30,7 +30,7 @@ TAILQ_HEAD(pending_list, pending);
 
 struct peer {
 	struct event_base *base;
-	enum role self, role;
+	enum role_id self, role;
 	char attempt[32];
 	const struct peer_ops *ops;
 	void *arg;
@@ -64,7 +64,7 @@ peer_on_retry(evutil_socket_t fd, short what, void *arg)
 }
 
 struct peer *
-peer_new(struct event_base *base, enum role self, enum role role,
+peer_new(struct event_base *base, enum role_id self, enum role_id role,
     const char *attempt, const struct peer_ops *ops, void *arg)
 {
 	struct peer *peer = xcalloc(1, sizeof(*peer));
@@ -123,7 +123,7 @@ peer_is_linked(const struct peer *peer)
 	return peer->link != NULL;
 }
 
-enum role
+enum role_id
 peer_role(const struct peer *peer)
 {
 	return peer->role;

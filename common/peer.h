@@ -59,7 +59,7 @@ struct reply_to {
 };
 
 /* ATTEMPT is copied; "" except for an mcpd. OPS and ARG outlive the peer. */
-struct peer *peer_new(struct event_base *base, enum role self, enum role role,
+struct peer *peer_new(struct event_base *base, enum role_id self, enum role_id role,
     const char *attempt, const struct peer_ops *ops, void *arg);
 /* Closes the link; unanswered requests are dropped without an answer. */
 void peer_free(struct peer *peer);
@@ -71,7 +71,7 @@ void peer_free(struct peer *peer);
  */
 void peer_attach(struct peer *peer, int fd, int64_t generation);
 bool peer_is_linked(const struct peer *peer);
-enum role peer_role(const struct peer *peer);
+enum role_id peer_role(const struct peer *peer);
 const char *peer_attempt(const struct peer *peer);
 int64_t peer_generation(const struct peer *peer);
 struct link *peer_link(struct peer *peer); /* NULL while there is none */

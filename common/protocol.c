@@ -23,19 +23,19 @@ static_assert(sizeof(role_names) / sizeof(role_names[0]) == ROLE_COUNT,
     "every role has a name");
 
 const char *
-role_name(enum role role)
+role_name(enum role_id role)
 {
 	return role_names[role];
 }
 
-enum role
+enum role_id
 role_by_name(const char *name)
 {
 	int role;
 
 	for (role = 0; role < ROLE_COUNT; role++) {
 		if (strcmp(role_names[role], name) == 0)
-			return (enum role)role;
+			return (enum role_id)role;
 	}
 	return ROLE_COUNT;
 }
@@ -121,7 +121,7 @@ msg_name(int type)
 }
 
 bool
-msg_permitted(int type, enum role from, enum role to)
+msg_permitted(int type, enum role_id from, enum role_id to)
 {
 	const struct msg_info *info = msg_info(type);
 

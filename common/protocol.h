@@ -22,7 +22,7 @@
 #define LARGE_INLINE_MAX 2048
 
 /* In the order in which accusations count: each may accuse those below. */
-enum role {
+enum role_id {
 	ROLE_SUPERVISOR,
 	ROLE_LEDGER,
 	ROLE_DISPATCHER,
@@ -33,9 +33,9 @@ enum role {
 };
 
 /* "supervisor", "ledger", ...; never NULL for a role below ROLE_COUNT. */
-const char *role_name(enum role role);
+const char *role_name(enum role_id role);
 /* The role of that name, or ROLE_COUNT. */
-enum role role_by_name(const char *name);
+enum role_id role_by_name(const char *name);
 
 enum msg_type {
 	MSG_NONE,
@@ -161,7 +161,7 @@ struct msg_field {
 struct msg_info {
 	const char *name; /* "RECORD" */
 	enum msg_kind kind;
-	unsigned int from, to; /* bits, 1 << enum role */
+	unsigned int from, to; /* bits, 1 << enum role_id */
 	enum msg_type reply;   /* of a FACT or REQUEST */
 	const char *key;       /* of a repeat; "" where nothing is changed */
 	const struct msg_field *fields;
@@ -173,7 +173,7 @@ const struct msg_info *msg_info(int type);
 /* A printable name for any number, "?" for none. */
 const char *msg_name(int type);
 /* May FROM send this to TO? A matter of the table alone. */
-bool msg_permitted(int type, enum role from, enum role to);
+bool msg_permitted(int type, enum role_id from, enum role_id to);
 /* Is this answered by a reply (a REQUEST or a FACT)? */
 bool msg_is_request(int type);
 

@@ -24,7 +24,7 @@ struct role;
  * protocol; `broken` is for what the role itself must clear up then.
  */
 struct role_row {
-	enum role role;
+	enum role_id role;
 	const char *title; /* process name; the first 15 bytes are shown */
 	rlim_t nofile;     /* at least 256 */
 	bool writes_files; /* false: FSIZE 0 (only where no memfd is made) */
@@ -83,7 +83,8 @@ _Noreturn void role_exit(struct role *role, int code);
  * is given up when ROLE_PEERS_MAX others have come since: keep its attempt,
  * and of the peer no more than a struct reply_to for a bounded wait.
  */
-struct peer *role_peer(struct role *role, enum role peer, const char *attempt);
+struct peer *role_peer(
+    struct role *role, enum role_id peer, const char *attempt);
 /* A value that `status` shows; "" removes it. */
 void role_state(struct role *role, const char *name, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
