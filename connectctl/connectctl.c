@@ -1,0 +1,492 @@
+/*
+ * The operator's tool: a thin client of the control socket. It decides
+ * nothing; who may do what is the supervisor's to say.
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/build_id.h"
+#include "common/exit.h"
+#include "common/json.h"
+#include "common/log.h"
+#include "common/paths.h"
+#include "common/text.h"
+#include "connectctl/connection.h"
+#include "connectctl/offline.h"
+#include "connectctl/text.h"
+#include "connectctl/words.h"
+
+static int run_status(const struct wish *w, const struct paths *paths);
+static int run_events(const struct wish *w, const struct paths *paths);
+static int run_show(const struct wish *w, const struct paths *paths);
+static int run_stop(const struct wish *w, const struct paths *paths);
+static int run_restart(const struct wish *w, const struct paths *paths);
+static int run_reload(const struct wish *w, const struct paths *paths);
+static int run_version(const struct wish *w, const struct paths *paths);
+
+static const struct command commands[] = {
+    {"status", NULL, 0, "what runs, what waits, what needs a person", true,
+	false, run_status},
+    {"events", NULL, FLAG_FOLLOW | FLAG_COUNT,
+	"the latest records; -f: and each transition from now on", true, false,
+	run_events},
+    {"show", "EVENT", 0, "all that is known of one event", true, true,
+	run_show},
+    {"stop", NULL, 0, "stop in order, and wait until all is gone", true, false,
+	run_stop},
+    {"restart", "CHILD", 0,
+	"restart ledger, dispatcher, outbox or intake; wait until it is ready",
+	true, false, run_restart},
+    {"reload", NULL, 0, "read connect.json and credentials.json again", true,
+	false, run_reload},
+    {"version", NULL, 0, "of connectctl or, with -P, of the connector", false,
+	false, run_version},
+    {NULL, NULL, 0, NULL, false, false, NULL},
+};
+
+/* ---- saying it ----------------------------------------------------------- */
+
+static void
+print_json(const json_t *value)
+{
+	(void)json_dumpf(value, stdout, JSON_COMPACT);
+	(void)putchar('\n');
+}
+
+/* An error of our own, in the shape of the connector's. Returns CODE. */
+static int
+fail(const struct wish *w, int code, const char *text)
+{
+	json_t *error;
+
+	if (!w->json) {
+		(void)fprintf(stderr, "connectctl: %s\n", text);
+		return code;
+	}
+	error = json_pack("{s:b,s:s,s:s,s:i}", "ok", 0, "error",
+	    code == EXIT_NOT_RUNNING   ? "not_running"
+		: code == EXIT_REFUSED ? "refused"
+				       : "failed",
+	    "text", text, "code", code);
+	print_json(error);
+	json_decref(error);
+	return code;
+}
+
+static const struct {
+	const char *word;
+	int code;
+} error_codes[] = {
+    {"usage", EXIT_USAGE},
+    {"refused", EXIT_REFUSED},
+    {"busy", EXIT_BUSY},
+    {"unavailable", EXIT_NOT_RUNNING},
+    {"not_found", EXIT_FAILED},
+    {"failed", EXIT_FAILED},
+};
+
+static int
+error_code(const char *word)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(error_codes) / sizeof(error_codes[0]); i++) {
+		if (strcmp(word, error_codes[i].word) == 0)
+			return error_codes[i].code;
+	}
+	return EXIT_FAILED;
+}
+
+/* The connector refused: its words, our code. */
+static int
+fail_answer(const struct wish *w, json_t *answer)
+{
+	const char *word = json_string_value(json_object_get(answer, "error"));
+	const json_t *text = json_object_get(answer, "text");
+	int code = error_code(word == NULL ? "failed" : word);
+	char *line;
+	size_t len;
+
+	if (w->json) {
+		(void)json_object_set_new(answer, "code", json_integer(code));
+		print_json(answer);
+		return code;
+	}
+	line = text_single_line(
+	    json_is_string(text) ? json_string_value(text) : "no reason given",
+	    json_is_string(text) ? json_string_length(text) : 15, &len);
+	(void)fprintf(stderr, "connectctl: %s\n", line);
+	free(line);
+	return code;
+}
+
+/* ---- asking -------------------------------------------------------------- */
+
+static json_t *
+line_read(struct connection *c, struct error *e)
+{
+	const struct json_rules rules = {.max_bytes = (size_t)16 * 1024 * 1024,
+	    .max_depth = 64,
+	    .max_members = 1000000};
+	const char *line;
+	json_t *value;
+	size_t len;
+
+	line = connection_line(c, &len, e);
+	if (line == NULL) {
+		if (e->text[0] == '\0')
+			(void)error_set(e, "the connector ended");
+		e->code = EXIT_NOT_RUNNING;
+		return NULL;
+	}
+	value = json_read(line, len, &rules, e);
+	if (value == NULL)
+		e->code = EXIT_FAILED;
+	return value;
+}
+
+/*
+ * One request (taken over) and its answer. *DATA is its data, to be released
+ * by the caller, and EXIT_OK returned; else it was said what is wrong.
+ */
+static int
+ask(const struct wish *w, struct connection *c, json_t *request, json_t **data)
+{
+	json_t *answer = NULL;
+	struct error e;
+	int code = EXIT_OK;
+
+	*data = NULL;
+	if (connection_send(c, request, &e) == -1)
+		code = fail(w, EXIT_NOT_RUNNING, e.text);
+	else if ((answer = line_read(c, &e)) == NULL)
+		code = fail(w, e.code, e.text);
+	else if (!json_is_true(json_object_get(answer, "ok")))
+		code = fail_answer(w, answer);
+	else
+		*data = json_incref(json_object_get(answer, "data"));
+	json_decref(answer);
+	json_decref(request);
+	return code;
+}
+
+static void
+print_data(json_t *data)
+{
+	json_t *all = json_pack("{s:b,s:O}", "ok", 1, "data", data);
+
+	print_json(all);
+	json_decref(all);
+}
+
+/* Connect, ask, hand the data over; for commands that are just that. */
+static int
+ask_once(const struct wish *w, const struct paths *paths, json_t *request,
+    json_t **data)
+{
+	struct connection *c;
+	struct error e;
+	int code;
+
+	c = connection_open(paths, w->profile, &e);
+	if (c == NULL) {
+		json_decref(request);
+		return fail(w, e.code, e.text);
+	}
+	code = ask(w, c, request, data);
+	connection_close(c);
+	return code;
+}
+
+/* ---- the commands -------------------------------------------------------- */
+
+static bool
+any_is_failing(const json_t *data)
+{
+	const json_t *children = json_object_get(data, "children");
+	size_t i;
+
+	for (i = 0; i < json_array_size(children); i++) {
+		if (json_is_true(json_object_get(
+			json_array_get(children, i), "failing")))
+			return true;
+	}
+	return json_array_size(json_object_get(data, "silent")) > 0;
+}
+
+/* The connector is not there, but its ledger may be. */
+static int
+status_offline(
+    const struct wish *w, const struct paths *paths, const struct error *why)
+{
+	static const char *const words[] = {"status", NULL};
+	struct error e = {0, ""};
+	json_t *data, *status;
+
+	status = offline_ask(paths, words, &e);
+	if (status == NULL)
+		return fail(w, why->code,
+		    e.code == EXIT_NOT_RUNNING ? why->text : e.text);
+	data = json_pack("{s:s,s:b,s:o,s:n,s:[],s:[],s:o}", "profile",
+	    w->profile, "shadow", 0, "lock_holder", offline_lock_holder(paths),
+	    "supervisor", "children", "silent", "status", status);
+	if (w->json)
+		print_data(data);
+	else
+		text_status(data);
+	json_decref(data);
+	return EXIT_NOT_RUNNING;
+}
+
+static int
+run_status(const struct wish *w, const struct paths *paths)
+{
+	struct connection *c;
+	struct error e;
+	json_t *data;
+	int code;
+
+	c = connection_open(paths, w->profile, &e);
+	if (c == NULL)
+		return e.code == EXIT_NOT_RUNNING ? status_offline(w, paths, &e)
+						  : fail(w, e.code, e.text);
+	code = ask(w, c, json_pack("{s:s}", "command", "status"), &data);
+	connection_close(c);
+	if (code != EXIT_OK)
+		return code;
+	if (w->json)
+		print_data(data);
+	else
+		text_status(data);
+	code = any_is_failing(data) ? EXIT_FAILED : EXIT_OK;
+	json_decref(data);
+	return code;
+}
+
+static void
+print_events(const struct wish *w, json_t *data)
+{
+	if (w->json)
+		print_data(data);
+	else
+		text_events(data);
+	(void)fflush(stdout);
+}
+
+/* Until the connector ends or drops us, or we are ended. */
+static int
+follow(const struct wish *w, struct connection *c)
+{
+	struct error e;
+	json_t *line;
+
+	while ((line = line_read(c, &e)) != NULL) {
+		if (w->json)
+			print_json(line);
+		else
+			text_line(line);
+		(void)fflush(stdout);
+		json_decref(line);
+	}
+	(void)fprintf(stderr, "connectctl: %s\n", e.text);
+	return e.code;
+}
+
+/* From the file, when nothing runs; there is nothing to follow then. */
+static int
+ask_offline(const struct wish *w, const struct paths *paths,
+    const char *const words[], const struct error *why, json_t **data)
+{
+	struct error e = {0, ""};
+
+	if (why->code != EXIT_NOT_RUNNING || w->follow)
+		return fail(w, why->code, why->text);
+	*data = offline_ask(paths, words, &e);
+	if (*data != NULL)
+		return EXIT_OK;
+	return fail(w, e.code == 0 ? EXIT_FAILED : e.code, e.text);
+}
+
+static int
+run_events(const struct wish *w, const struct paths *paths)
+{
+	const char *words[] = {"events", NULL, NULL};
+	struct connection *c;
+	char count[24];
+	struct error e;
+	json_t *data;
+	int code;
+
+	c = connection_open(paths, w->profile, &e);
+	(void)snprintf(count, sizeof(count), "%lld", (long long)w->count);
+	words[1] = count;
+	if (c == NULL)
+		code = ask_offline(w, paths, words, &e, &data);
+	else
+		code = ask(w, c,
+		    json_pack("{s:s,s:I,s:b}", "command", "events", "count",
+			(json_int_t)w->count, "follow", w->follow),
+		    &data);
+	if (code == EXIT_OK) {
+		print_events(w, data);
+		json_decref(data);
+		if (w->follow)
+			code = follow(w, c);
+	}
+	connection_close(c);
+	return code;
+}
+
+static int
+run_show(const struct wish *w, const struct paths *paths)
+{
+	const char *words[] = {"show", w->argument, NULL};
+	struct connection *c;
+	struct error e;
+	json_t *data;
+	int code;
+
+	c = connection_open(paths, w->profile, &e);
+	if (c == NULL)
+		code = ask_offline(w, paths, words, &e, &data);
+	else
+		code = ask(w, c,
+		    json_pack("{s:s,s:I}", "command", "show", "event",
+			(json_int_t)strtoll(w->argument, NULL, 10)),
+		    &data);
+	if (code == EXIT_OK) {
+		if (w->json)
+			print_data(data);
+		else
+			text_members(data, 0);
+		json_decref(data);
+	}
+	connection_close(c);
+	return code;
+}
+
+/* The connection ends with the connector. */
+static int
+run_stop(const struct wish *w, const struct paths *paths)
+{
+	struct connection *c;
+	struct error e;
+	json_t *data;
+	size_t len;
+	int code;
+
+	c = connection_open(paths, w->profile, &e);
+	if (c == NULL)
+		return fail(w, e.code, e.text);
+	code = ask(w, c, json_pack("{s:s}", "command", "stop"), &data);
+	if (code == EXIT_OK) {
+		while (connection_line(c, &len, &e) != NULL)
+			;
+		if (w->json)
+			print_data(data);
+		else
+			(void)puts("stopped");
+		json_decref(data);
+	}
+	connection_close(c);
+	return code;
+}
+
+static int
+run_restart(const struct wish *w, const struct paths *paths)
+{
+	json_t *data;
+	int code = ask_once(w, paths,
+	    json_pack("{s:s,s:s}", "command", "restart", "role", w->argument),
+	    &data);
+
+	if (code != EXIT_OK)
+		return code;
+	if (w->json)
+		print_data(data);
+	else
+		(void)printf("%s is ready, pid %lld\n", w->argument,
+		    (long long)json_integer_value(
+			json_object_get(data, "pid")));
+	json_decref(data);
+	return EXIT_OK;
+}
+
+static int
+run_reload(const struct wish *w, const struct paths *paths)
+{
+	json_t *data;
+	int code =
+	    ask_once(w, paths, json_pack("{s:s}", "command", "reload"), &data);
+
+	if (code != EXIT_OK)
+		return code;
+	if (w->json)
+		print_data(data);
+	else
+		(void)printf("connect.json is in force, generation %lld\n",
+		    (long long)json_integer_value(
+			json_object_get(data, "generation")));
+	json_decref(data);
+	return EXIT_OK;
+}
+
+/* Without a profile our own; with one, the running connector's as well. */
+static int
+run_version(const struct wish *w, const struct paths *paths)
+{
+	json_t *data = NULL;
+	int code;
+
+	if (w->profile == NULL) {
+		data = json_pack("{s:s,s:s}", "version", CONNECTD_VERSION,
+		    "build", build_id);
+		code = EXIT_OK;
+	} else {
+		code = ask_once(
+		    w, paths, json_pack("{s:s}", "command", "version"), &data);
+	}
+	if (code != EXIT_OK)
+		return code;
+	if (w->json)
+		print_data(data);
+	else
+		(void)printf("connectctl %s\n", build_id);
+	if (!w->json && w->profile != NULL)
+		text_members(data, 0);
+	json_decref(data);
+	return EXIT_OK;
+}
+
+/* ---- the whole ----------------------------------------------------------- */
+
+int
+main(int argc, char *argv[])
+{
+	struct wish w;
+	struct paths paths = {0};
+	struct error e;
+	int code;
+
+	log_init("connectctl", LOG_LEVEL_INFO);
+	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+		(void)printf("connectctl %s\n", build_id);
+		return EXIT_OK;
+	}
+	if (words_read(argc, argv, commands, &w) == -1)
+		return EXIT_USAGE;
+	if (w.help) {
+		words_usage(commands, stdout);
+		return EXIT_OK;
+	}
+	if (w.profile != NULL && path_resolve(w.profile, &paths, &e) == -1)
+		return fail(&w, EXIT_CONFIG, e.text);
+	code = w.command->run(&w, &paths);
+	path_free(&paths);
+	if (fflush(stdout) == EOF || ferror(stdout))
+		return EXIT_FAILED;
+	return code;
+}

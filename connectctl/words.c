@@ -1,0 +1,143 @@
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "connectctl/words.h"
+
+#define EVENTS_NORMAL 20
+#define EVENTS_MOST 1000
+
+void
+words_usage(const struct command *commands, FILE *out)
+{
+	const struct command *c;
+
+	(void)fputs(
+	    "usage: connectctl -P|--profile PROFILE [--json] COMMAND\n", out);
+	for (c = commands; c->name != NULL; c++)
+		(void)fprintf(out, "  %s%s%s%s\n      %s\n", c->name,
+		    c->argument == NULL ? "" : " ",
+		    c->argument == NULL ? "" : c->argument,
+		    c->flags == 0 ? "" : " [-f] [-n COUNT]", c->what);
+}
+
+static const struct option long_options[] = {
+    {"profile", required_argument, NULL, 'P'},
+    {"json", no_argument, NULL, 'j'},
+    {"follow", no_argument, NULL, 'f'},
+    {"count", required_argument, NULL, 'n'},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+static int
+number_read(const char *text, int64_t least, int64_t most, int64_t *out)
+{
+	char *end;
+	long long n;
+
+	if (text[0] < '0' || text[0] > '9')
+		return -1;
+	n = strtoll(text, &end, 10);
+	if (*end != '\0' || n < least || n > most)
+		return -1;
+	*out = n;
+	return 0;
+}
+
+static const struct command *
+command_find(const struct command *c, const char *name)
+{
+
+	while (c->name != NULL && strcmp(c->name, name) != 0)
+		c++;
+	return c->name == NULL ? NULL : c;
+}
+
+/* Returns -1. */
+static int
+wrong(const char *what, const char *word)
+{
+	(void)fprintf(stderr, "connectctl: %s%s%s\n", word,
+	    word[0] == '\0' ? "" : ": ", what);
+	(void)fputs("connectctl --help lists the commands\n", stderr);
+	return -1;
+}
+
+static int
+flags_read(int argc, char *argv[], struct wish *w, unsigned *flags)
+{
+	int c;
+
+	opterr = 0;
+	while (
+	    (c = getopt_long(argc, argv, ":P:fn:", long_options, NULL)) != -1) {
+		switch (c) {
+		case 'P':
+			w->profile = optarg;
+			break;
+		case 'j':
+			w->json = true;
+			break;
+		case 'f':
+			w->follow = true;
+			*flags |= FLAG_FOLLOW;
+			break;
+		case 'n':
+			if (number_read(optarg, 1, EVENTS_MOST, &w->count) ==
+			    -1)
+				return wrong("a count is 1 to 1000", "-n");
+			*flags |= FLAG_COUNT;
+			break;
+		case 'h':
+			w->help = true;
+			break;
+		case ':':
+			return wrong(
+			    "needs a value", log_safe(argv[optind - 1]));
+		default:
+			return wrong(
+			    "no such flag", log_safe(argv[optind - 1]));
+		}
+	}
+	return 0;
+}
+
+int
+words_read(
+    int argc, char *argv[], const struct command *commands, struct wish *w)
+{
+	unsigned flags = 0;
+	int64_t event;
+
+	memset(w, 0, sizeof(*w));
+	w->count = EVENTS_NORMAL;
+	if (flags_read(argc, argv, w, &flags) == -1)
+		return -1;
+	if (w->help)
+		return 0;
+	if (optind >= argc)
+		return wrong("no command", "");
+	w->command = command_find(commands, argv[optind]);
+	if (w->command == NULL)
+		return wrong("no such command", log_safe(argv[optind]));
+	if ((flags & ~w->command->flags) != 0)
+		return wrong("takes neither -f nor -n", w->command->name);
+	if (optind + 1 < argc)
+		w->argument = argv[optind + 1];
+	if ((w->argument == NULL) != (w->command->argument == NULL) ||
+	    optind + 2 < argc)
+		return wrong(w->command->argument == NULL
+			? "takes no argument"
+			: "takes one argument",
+		    w->command->name);
+	if (w->command->takes_event &&
+	    number_read(w->argument, 1, INT64_MAX, &event) == -1)
+		return wrong("no event id", log_safe(w->argument));
+	if (w->profile == NULL && w->command->needs_profile)
+		return wrong("the profile must be named: -P PROFILE", "");
+	if (w->profile != NULL && !path_profile_ok(w->profile))
+		return wrong("no profile's name", log_safe(w->profile));
+	return 0;
+}

@@ -1,0 +1,39 @@
+/* The command line of connectctl. */
+#ifndef CONNECTCTL_WORDS_H
+#define CONNECTCTL_WORDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "common/paths.h"
+
+/* What the words said. */
+struct wish {
+	const struct command *command;
+	const char *profile;
+	const char *argument; /* NULL: none */
+	bool json, follow, help;
+	int64_t count;
+};
+
+enum flag { FLAG_FOLLOW = 1, FLAG_COUNT = 2 };
+
+struct command {
+	const char *name;
+	const char *argument; /* its name in the usage, NULL: takes none */
+	unsigned flags;       /* of enum flag, that it takes */
+	const char *what;
+	bool needs_profile, takes_event;
+	int (*run)(const struct wish *w, const struct paths *paths);
+};
+
+/*
+ * Read the words; COMMANDS ends with a nameless one. -1 after saying on
+ * stderr which word is wrong. With help asked for, nothing else is looked at.
+ */
+int words_read(
+    int argc, char *argv[], const struct command *commands, struct wish *w);
+void words_usage(const struct command *commands, FILE *out);
+
+#endif

@@ -1,0 +1,154 @@
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/exit.h"
+#include "common/log.h"
+#include "common/process.h"
+#include "supervisor/become.h"
+#include "supervisor/session.h"
+
+/* Of the process that works with the worker's ids. */
+#define CLEAN_SECONDS 60
+/* A descriptor a level is open while one descends. */
+#define DEPTH_MAX 128
+
+static int dir_empty(int at, const char *name, int depth);
+
+/* Open a directory to look into it; one without rights is given them. */
+static int
+dir_open(int at, const char *name)
+{
+	static const int flags =
+	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	int fd = openat(at, name, flags);
+
+	if (fd == -1 && errno == EACCES && fchmodat(at, name, 0700, 0) == 0)
+		fd = openat(at, name, flags);
+	return fd;
+}
+
+/* Unlink NAME, or empty it and remove it when it is a directory. */
+static int
+entry_remove(int at, const char *name, int depth)
+{
+	if (unlinkat(at, name, 0) == 0 || errno == ENOENT)
+		return 0;
+	if (errno != EISDIR && errno != EPERM && errno != EACCES)
+		return -1;
+	if (dir_empty(at, name, depth + 1) == -1)
+		return -1;
+	return unlinkat(at, name, AT_REMOVEDIR);
+}
+
+/* One pass over a directory; how many entries went. */
+static int
+dir_pass(DIR *dir, int depth, int *left)
+{
+	const struct dirent *entry;
+	int gone = 0;
+
+	*left = 0;
+	rewinddir(dir);
+	while ((entry = readdir(dir)) != NULL) {
+		if (strcmp(entry->d_name, ".") == 0 ||
+		    strcmp(entry->d_name, "..") == 0)
+			continue;
+		if (entry_remove(dirfd(dir), entry->d_name, depth) == 0)
+			gone++;
+		else
+			(*left)++;
+	}
+	return gone;
+}
+
+/* In passes: some file systems skip entries while others are removed. */
+static int
+dir_empty(int at, const char *name, int depth)
+{
+	int fd, left = 1;
+	DIR *dir;
+
+	if (depth > DEPTH_MAX) {
+		errno = ELOOP;
+		return -1;
+	}
+	fd = dir_open(at, name);
+	if (fd == -1)
+		return -1;
+	(void)fchmod(fd, 0700);
+	dir = fdopendir(fd);
+	if (dir == NULL) {
+		(void)close(fd);
+		return -1;
+	}
+	while (dir_pass(dir, depth, &left) > 0)
+		continue;
+	(void)closedir(dir);
+	errno = ENOTEMPTY;
+	return left == 0 ? 0 : -1;
+}
+
+/* In a process with the worker's ids: it can harm nobody but the worker. */
+static void
+temp_empty(const struct sessions *s, const char *temp)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		(void)alarm(CLEAN_SECONDS);
+		if (become_account(s->account) == -1)
+			exit_now(EXIT_WALLS);
+		exit_now(dir_empty(s->cache_fd, temp, 0) == 0 ? EXIT_OK
+							      : EXIT_FAILED);
+	}
+	while (pid != -1 && waitpid(pid, &status, 0) == -1 && errno == EINTR)
+		continue;
+}
+
+static void
+clean(const struct sessions *s, const session_name *names, size_t count)
+{
+	char temp[sizeof(SESSION_TEMP_PREFIX) + SESSION_NAME_LEN];
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		(void)snprintf(
+		    temp, sizeof(temp), "%s%s", SESSION_TEMP_PREFIX, names[i]);
+		temp_empty(s, temp);
+		(void)unlinkat(s->cache_fd, temp, AT_REMOVEDIR);
+		/* Our own: nobody else can have put anything there. */
+		if (dir_empty(s->root_fd, names[i], 0) == 0)
+			(void)unlinkat(s->root_fd, names[i], AT_REMOVEDIR);
+	}
+}
+
+void
+clean_start(const struct sessions *s, const session_name *names, size_t count)
+{
+	const int keep[] = {s->root_fd, s->cache_fd};
+	sigset_t all, before;
+	pid_t pid;
+
+	(void)sigfillset(&all);
+	(void)sigprocmask(SIG_BLOCK, &all, &before);
+	pid = fork();
+	if (pid == 0) {
+		become_plain();
+		become_alone(keep, sizeof(keep) / sizeof(keep[0]));
+		process_title("connectd-clean");
+		clean(s, names, count);
+		exit_now(EXIT_OK);
+	}
+	(void)sigprocmask(SIG_SETMASK, &before, NULL);
+	if (pid == -1)
+		log_warn("fork: session directories are left behind");
+}

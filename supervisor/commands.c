@@ -1,0 +1,388 @@
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/build_id.h"
+#include "common/json.h"
+#include "common/log.h"
+#include "supervisor/child.h"
+#include "supervisor/client.h"
+#include "supervisor/status.h"
+#include "supervisor/watchdog.h"
+
+struct request {
+	int64_t event; /* 0: not given */
+	int64_t count;
+	bool follow;
+	struct json_text role; /* bytes NULL: not given */
+};
+
+struct command {
+	const char *name;
+	bool changes; /* needs CONTROL_CHANGE */
+	void (*run)(struct client *client, const struct request *r);
+};
+
+/* ---- what the ledger is asked -------------------------------------------- */
+
+void
+command_forget(struct client *client)
+{
+	struct child *ledger = client->sv->children[ROLE_LEDGER];
+
+	if (client->query != 0)
+		peer_forget(ledger->peer, client->query);
+	client->query = 0;
+	client->restarts = NULL;
+	client->will_follow = false;
+	if (client->patience != NULL)
+		event_free(client->patience);
+	client->patience = NULL;
+}
+
+/* JSON as it will stand in our line: any control byte would end or fake it. */
+static bool
+is_one_line(const struct blob *json)
+{
+	const unsigned char *bytes = json->bytes;
+	size_t i;
+
+	for (i = 0; i < json->len; i++) {
+		if (bytes[i] < 0x20)
+			return false;
+	}
+	return json->len > 0;
+}
+
+static void
+status_answer(struct client *client, const char *ledger, size_t len)
+{
+	struct buffer b = {0};
+
+	status_write(client->sv, &b, ledger, len);
+	client_reply(client, b.bytes, b.len);
+	buffer_free(&b);
+}
+
+static void
+query_failed(struct client *client, const struct msg_failed *failed)
+{
+	bool is_status = client->asks_status;
+
+	command_forget(client);
+	if (is_status)
+		status_answer(client, NULL, 0);
+	else if (failed != NULL && strcmp(failed->reason, "not_found") == 0)
+		client_refuse(client, "not_found", "%s", failed->text);
+	else if (failed != NULL)
+		client_refuse(client, "failed", "%s", failed->text);
+	else
+		client_refuse(client, "unavailable",
+		    "the ledger does not answer; see `connectctl status`");
+}
+
+/* From the answer on it follows: the lines behind it are those after it. */
+static void
+query_answered(struct peer *peer, struct msg *reply, void *arg)
+{
+	struct client *client = arg;
+	bool is_status = client->asks_status, follow = client->will_follow;
+
+	client->query = 0;
+	if (reply->type == MSG_FAILED) {
+		query_failed(client, &reply->failed);
+		return;
+	}
+	if (!is_one_line(&reply->answer.json)) {
+		child_happens(child_of_peer(client->sv, peer), CHILD_WRONG);
+		query_failed(client, NULL);
+		return;
+	}
+	command_forget(client);
+	client->follows = follow;
+	if (is_status)
+		status_answer(
+		    client, reply->answer.json.bytes, reply->answer.json.len);
+	else
+		client_reply(
+		    client, reply->answer.json.bytes, reply->answer.json.len);
+}
+
+static void
+query_overdue(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	query_failed(arg, NULL);
+}
+
+/* A ledger that is not there is not waited for. */
+static void
+ledger_ask(struct client *client, const char *what, const struct request *r)
+{
+	const struct timeval tv = {
+	    CONTROL_QUERY_MS / 1000, CONTROL_QUERY_MS % 1000 * 1000};
+	struct child *ledger = client->sv->children[ROLE_LEDGER];
+	struct msg m = {.type = MSG_QUERY};
+
+	if (ledger == NULL || ledger->state != CHILD_READY ||
+	    peer_room(ledger->peer) == 0) {
+		query_failed(client, NULL);
+		return;
+	}
+	m.query.what = what;
+	m.query.event_id = r->event;
+	m.query.count = r->count;
+	client_waits(client);
+	client->patience = evtimer_new(client->sv->base, query_overdue, client);
+	if (client->patience == NULL)
+		fatalx("control socket: no event");
+	(void)evtimer_add(client->patience, &tv);
+	client->query = peer_request(ledger->peer, &m, query_answered, client);
+	watchdog_wake(client->sv);
+}
+
+static void
+run_status(struct client *client, const struct request *r)
+{
+	client->asks_status = true;
+	watchdog_ask(client->sv);
+	ledger_ask(client, "status", r);
+}
+
+static void
+run_events(struct client *client, const struct request *r)
+{
+	client->asks_status = false;
+	client->will_follow = r->follow;
+	ledger_ask(client, "events", r);
+}
+
+static void
+run_show(struct client *client, const struct request *r)
+{
+	client->asks_status = false;
+	if (r->event == 0)
+		client_refuse(client, "usage", "show: `event` is missing");
+	else
+		ledger_ask(client, "show", r);
+}
+
+/* ---- what the supervisor does itself ------------------------------------- */
+
+/* The answer first; the end of the connection is the end of the process. */
+static void
+run_stop(struct client *client, const struct request *r)
+{
+	struct supervisor *sv = client->sv;
+	struct buffer b = {0};
+
+	(void)r;
+	buffer_printf(&b, "{\"pid\":%ld}", (long)getpid());
+	client_reply(client, b.bytes, b.len);
+	buffer_free(&b);
+	log_info("uid %ld asks for a stop", (long)client->uid);
+	if (!sv->stopping)
+		supervisor_stop(sv, 0);
+}
+
+static void
+restart_answer(struct client *client, const struct child *c)
+{
+	struct buffer b = {0};
+
+	command_forget(client);
+	buffer_printf(&b, "{\"role\":\"%s\",\"pid\":%ld,\"generation\":%lld}",
+	    role_name(c->role), (long)c->pid, (long long)c->generation);
+	client_reply(client, b.bytes, b.len);
+	buffer_free(&b);
+}
+
+void
+command_child_changed(struct client *client, const struct child *c)
+{
+	if (client->restarts != c)
+		return;
+	if (c->state == CHILD_READY &&
+	    c->generation > client->restarts_generation) {
+		restart_answer(client, c);
+	} else if (c->state == CHILD_PARKED || c->state == CHILD_BACKOFF ||
+	    c->state == CHILD_DOWN) {
+		command_forget(client);
+		client_refuse(client, "failed", "%s did not become ready: %s",
+		    c->name,
+		    c->last_words[0] == '\0' ? child_state_name(c)
+					     : c->last_words);
+	}
+}
+
+static void
+run_restart(struct client *client, const struct request *r)
+{
+	struct supervisor *sv = client->sv;
+	enum role_id role = ROLE_COUNT;
+	struct child *c;
+
+	if (r->role.bytes != NULL && !r->role.has_nul)
+		role = role_by_name(r->role.bytes);
+	c = role == ROLE_COUNT ? NULL : sv->children[role];
+	if (c == NULL) {
+		client_refuse(client, "usage",
+		    "restart: `role` is one of "
+		    "ledger, dispatcher, outbox, intake");
+		return;
+	}
+	if (sv->stopping) {
+		client_refuse(client, "busy", "connectd is stopping");
+		return;
+	}
+	log_info(
+	    "uid %ld asks for a restart of %s", (long)client->uid, c->name);
+	client->restarts = c;
+	client->restarts_generation = c->generation;
+	client_waits(client);
+	child_happens(c, CHILD_RESTART);
+}
+
+static void
+run_reload(struct client *client, const struct request *r)
+{
+	struct supervisor *sv = client->sv;
+	struct buffer b = {0};
+	struct error e;
+
+	(void)r;
+	log_info("uid %ld asks for a reload", (long)client->uid);
+	if (supervisor_reload(sv, &e) == -1) {
+		client_refuse(client, "failed", "%s", e.text);
+		return;
+	}
+	buffer_printf(&b, "{\"generation\":%lld}", (long long)sv->generation);
+	client_reply(client, b.bytes, b.len);
+	buffer_free(&b);
+}
+
+static void
+run_version(struct client *client, const struct request *r)
+{
+	struct buffer b = {0};
+
+	(void)r;
+	buffer_printf(&b,
+	    "{\"version\":\"%s\",\"build\":\"%s\",\"protocol\":%d,"
+	    "\"schema\":%d}",
+	    CONNECTD_VERSION, build_id, PROTOCOL_VERSION, SCHEMA_VERSION);
+	client_reply(client, b.bytes, b.len);
+	buffer_free(&b);
+}
+
+/* ---- a request ----------------------------------------------------------- */
+
+static const struct command commands[] = {
+    {"status", false, run_status},
+    {"events", false, run_events},
+    {"show", false, run_show},
+    {"version", false, run_version},
+    {"stop", true, run_stop},
+    {"restart", true, run_restart},
+    {"reload", true, run_reload},
+};
+
+static const char *const members[] = {
+    "command", "event", "count", "follow", "role"};
+
+static const struct command *
+command_find(const struct json_text *name)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		if (!name->has_nul &&
+		    strcmp(commands[i].name, name->bytes) == 0)
+			return &commands[i];
+	}
+	return NULL;
+}
+
+/* A member we do not know might have been meant to change what is done. */
+static int
+request_check_members(json_t *object, struct error *e)
+{
+	const char *name;
+	json_t *value;
+	size_t i;
+
+	json_object_foreach (object, name, value) {
+		for (i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+			if (strcmp(name, members[i]) == 0)
+				break;
+		}
+		if (i == sizeof(members) / sizeof(members[0]))
+			return error_set(e, "a member that no command has");
+	}
+	return 0;
+}
+
+static int
+request_read(
+    json_t *object, struct json_text *name, struct request *r, struct error *e)
+{
+	if (!json_is_object(object))
+		return error_set(e, "a request is an object");
+	if (request_check_members(object, e) == -1 ||
+	    json_member_string(object, "command", JSON_REQUIRED, name, e) ==
+		-1 ||
+	    json_member_id(object, "event", JSON_MAY_BE_ABSENT, &r->event, e) ==
+		-1 ||
+	    json_member_int(
+		object, "count", JSON_MAY_BE_ABSENT, &r->count, e) == -1 ||
+	    json_member_bool(
+		object, "follow", JSON_MAY_BE_ABSENT, &r->follow, e) == -1 ||
+	    json_member_string(
+		object, "role", JSON_MAY_BE_ABSENT, &r->role, e) == -1)
+		return -1;
+	if (r->count < 0 || r->count > CONTROL_EVENTS_MAX)
+		return error_set(
+		    e, "`count` is at most %d", CONTROL_EVENTS_MAX);
+	return 0;
+}
+
+static void
+command_execute(struct client *client, json_t *object)
+{
+	struct request r = {.count = 20};
+	const struct command *command;
+	struct json_text name;
+	struct error e;
+
+	if (request_read(object, &name, &r, &e) == -1) {
+		client_refuse(client, "usage", "%s", e.text);
+		return;
+	}
+	command = command_find(&name);
+	if (command == NULL)
+		client_refuse(client, "usage", "no such command");
+	else if (command->changes && client->right != CONTROL_CHANGE)
+		client_refuse(client, "refused",
+		    "%s: only root and the user connectd runs as may",
+		    command->name);
+	else
+		command->run(client, &r);
+}
+
+void
+command_run(struct client *client, const char *line, size_t len)
+{
+	const struct json_rules rules = {
+	    .max_bytes = CONTROL_LINE_MAX, .max_depth = 2, .max_members = 16};
+	struct error e;
+	json_t *object = json_read(line, len, &rules, &e);
+
+	if (object == NULL) {
+		client_refuse(client, "usage", "%s", e.text);
+		return;
+	}
+	command_execute(client, object);
+	json_decref(object);
+}

@@ -1,0 +1,23 @@
+/*
+ * What is spoken on the control socket (design 7): NDJSON, one object a line
+ * both ways. The server speaks first:
+ *	{"connectd":1,"version":"0.1.0"}
+ * A request is {"command":…} with `event`, `count`, `follow` or `role` where
+ * the command takes them; its answer is one line,
+ *	{"ok":true,"data":…} or {"ok":false,"error":WORD,"text":…}
+ * with WORD usage, refused, not_found, busy, unavailable or failed. After
+ * `events` with `follow`, committed transitions come as they are, a line
+ * each. After `stop` the connection stays until the supervisor has ended.
+ */
+#ifndef SUPERVISOR_CONTROL_WIRE_H
+#define SUPERVISOR_CONTROL_WIRE_H
+
+#define CONTROL_VERSION 1
+#define CONTROL_LINE_MAX 65536
+#define CONTROL_CLIENTS_MAX 32 /* of one uid */
+#define CONTROL_FOLLOWER_MAX (1024 * 1024)
+#define CONTROL_EVENTS_MAX 1000
+/* How long the ledger may take to answer for one of them. */
+#define CONTROL_QUERY_MS 2000
+
+#endif

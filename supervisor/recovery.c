@@ -1,0 +1,230 @@
+#include <sys/stat.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/paths.h"
+#include "common/xmalloc.h"
+#include "supervisor/attempt.h"
+
+#define TREE_TEXT_MAX 256 /* of TREE_IS */
+#define CGROUP_WORD "cgroup:"
+
+/* An attempt of an earlier run between END_TREE and its answer. */
+struct recovery {
+	LIST_ENTRY(recovery) entry;
+	struct supervisor *sv;
+	char id[ATTEMPT_ID_LEN + 1];
+	struct reply_to to;
+	int64_t grace_ms;
+	struct tree *tree; /* while it is being ended */
+};
+
+static void
+recovery_finish(struct recovery *r, enum fate fate, const char *text)
+{
+	struct msg m = {.type = MSG_TREE_IS};
+	char cut[TREE_TEXT_MAX + 1];
+
+	past_put(&attempts.past, r->id, fate);
+	if (fate == FATE_HELD)
+		log_warnx("%s of an earlier run: held: %s", r->id, text);
+	else
+		log_info("%s of an earlier run: %s", r->id, fate_name(fate));
+	(void)snprintf(cut, sizeof(cut), "%s", text);
+	m.tree_is.fate = fate_name(fate);
+	m.tree_is.text = cut;
+	peer_reply(&r->to, &m);
+	LIST_REMOVE(r, entry);
+	tree_free(r->tree);
+	free(r);
+}
+
+static void
+on_tree_done(
+    struct tree *tree, enum tree_fate fate, const char *text, void *arg)
+{
+	(void)tree;
+	recovery_finish(arg, fate == TREE_GONE ? FATE_GONE : FATE_HELD, text);
+}
+
+static void
+recovery_end_tree(struct recovery *r, struct tree *tree)
+{
+	r->tree = tree;
+	tree_end(tree, r->grace_ms,
+	    r->sv->settings->config->limits[LIMIT_cancel_grace], on_tree_done,
+	    r);
+}
+
+/* ---- what the ledger knows of it ---------------------------------------- */
+
+/* A launcher may have led the worker out of the cgroup. */
+static bool
+cgroup_proves(const struct supervisor *sv)
+{
+	return sv->settings->worker.launcher.count == 0 ||
+	    sv->settings->worker.launcher_keeps_tree;
+}
+
+/*
+ * The dispatcher chose what was recorded: only a cgroup that has the attempt's
+ * own name can be one that we made for it.
+ */
+static bool
+cgroup_path_is_ok(const char *path, const char *id)
+{
+	return path_is_clean(path) && strcmp(strrchr(path, '/') + 1, id) == 0;
+}
+
+/* Directly in the base of this run: what is missing there is gone. */
+static bool
+is_in_our_base(const struct supervisor *sv, const char *path)
+{
+	size_t len;
+
+	if (sv->cgroup_base == NULL)
+		return false;
+	len = strlen(sv->cgroup_base);
+	return strncmp(path, sv->cgroup_base, len) == 0 && path[len] == '/' &&
+	    strchr(path + len + 1, '/') == NULL;
+}
+
+/* True when the cgroup decides; false: it can tell nothing. */
+static bool
+judge_by_cgroup(struct recovery *r, const char *containment)
+{
+	const char *path = containment + strlen(CGROUP_WORD);
+	struct error e;
+	int populated;
+
+	if (strncmp(containment, CGROUP_WORD, strlen(CGROUP_WORD)) != 0 ||
+	    !cgroup_path_is_ok(path, r->id) || !cgroup_proves(r->sv))
+		return false;
+	populated = cgroup_populated(path, &e);
+	if (populated == 1) {
+		recovery_end_tree(r, tree_of_cgroup(r->sv->base, path));
+	} else if (populated == 0) {
+		(void)cgroup_remove(path, &e);
+		recovery_finish(r, FATE_GONE, "");
+	} else if (e.code == ENOENT && is_in_our_base(r->sv, path)) {
+		recovery_finish(r, FATE_GONE, "");
+	} else {
+		return false;
+	}
+	return true;
+}
+
+/* As root: is that very process one of the workers' user? */
+static bool
+is_a_workers(const struct supervisor *sv, const struct identity *leader)
+{
+	char path[64];
+	struct stat st;
+
+	if (!sv->is_root || identity_check(leader) != IDENTITY_SAME)
+		return true;
+	(void)snprintf(path, sizeof(path), "/proc/%d", (int)leader->pid);
+	return stat(path, &st) == -1 || st.st_uid == sv->worker_account.uid;
+}
+
+/* dispatch.md 9: by the process recorded, and doubt means held. */
+static void
+judge_by_identity(struct recovery *r, const struct msg_identity_is *known)
+{
+	struct identity leader = {.pid = (pid_t)known->pid,
+	    .pgid = (pid_t)known->pgid,
+	    .started_ticks = known->started_ticks};
+
+	(void)snprintf(
+	    leader.boot_id, sizeof(leader.boot_id), "%s", known->boot_id);
+	if (known->pid == 0)
+		recovery_finish(r, FATE_HELD,
+		    "it was launched and its process was never recorded");
+	else if (leader.pgid <= 1 || leader.pgid == getpgrp())
+		recovery_finish(r, FATE_HELD,
+		    "the group recorded is none that may be signalled");
+	else if (!is_a_workers(r->sv, &leader))
+		recovery_finish(r, FATE_HELD,
+		    "the process recorded is not of the workers' user");
+	else
+		recovery_end_tree(r, tree_of_record(r->sv->base, &leader));
+}
+
+static void
+judge(struct recovery *r, const struct msg_identity_is *known)
+{
+	const struct supervisor *sv = r->sv;
+
+	if (!known->found)
+		recovery_finish(r, FATE_NEVER_FORKED, "");
+	else if (strcmp(known->state, "ended") == 0)
+		recovery_finish(r, FATE_GONE, "");
+	else if (strcmp(known->run_id, sv->run_id) == 0)
+		/* Of this very run: we would know it if it had been forked. */
+		recovery_finish(r, FATE_NEVER_FORKED, "");
+	else if (known->boot_id[0] != '\0' &&
+	    strcmp(known->boot_id, sv->boot_id) != 0)
+		recovery_finish(r, FATE_GONE, "");
+	else if (!judge_by_cgroup(r, known->containment))
+		judge_by_identity(r, known);
+}
+
+static void
+on_identity(struct peer *peer, struct msg *reply, void *arg)
+{
+	struct recovery *r = arg;
+
+	(void)peer;
+	if (reply->type == MSG_IDENTITY_IS)
+		judge(r, &reply->identity_is);
+	else
+		recovery_finish(r, FATE_HELD, reply->failed.text);
+}
+
+/* ---- asked for ---------------------------------------------------------- */
+
+static struct recovery *
+recovery_find(const char *id)
+{
+	struct recovery *r;
+
+	LIST_FOREACH (r, &attempts.recoveries, entry) {
+		if (strcmp(r->id, id) == 0)
+			return r;
+	}
+	return NULL;
+}
+
+void
+recovery_begin(struct supervisor *sv, const char *id, const struct reply_to *to,
+    int64_t grace_ms)
+{
+	struct peer *ledger = supervisor_peer(sv, ROLE_LEDGER);
+	struct recovery *r = recovery_find(id);
+	struct msg m = {.type = MSG_IDENTITY};
+
+	if (r != NULL) {
+		/* The one who asked before is dead, or asks again. */
+		peer_fail(&r->to, "cancelled", 0, "asked again since");
+		r->to = *to;
+		return;
+	}
+	if (ledger == NULL) {
+		peer_fail(to, "unavailable", 0, "the ledger is not there");
+		return;
+	}
+	r = xcalloc(1, sizeof(*r));
+	r->sv = sv;
+	(void)snprintf(r->id, sizeof(r->id), "%s", id);
+	r->to = *to;
+	r->grace_ms = grace_ms;
+	LIST_INSERT_HEAD(&attempts.recoveries, r, entry);
+	past_put(&attempts.past, id, FATE_HELD);
+	m.identity.attempt = r->id;
+	(void)peer_request(ledger, &m, on_identity, r);
+}

@@ -1,0 +1,371 @@
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/xmalloc.h"
+#include "supervisor/become.h"
+#include "supervisor/session.h"
+
+#define SOCKET_NAME "m"
+#define DECLARATION_NAME "mcp.json"
+#define BACKLOG 16
+
+/* The id's digits begin behind "att_". */
+#define ID_DIGITS_AT 4
+/* Sleep counts. */
+#ifdef CLOCK_BOOTTIME
+#define CLOCK_SINCE_BOOT CLOCK_BOOTTIME
+#else
+#define CLOCK_SINCE_BOOT CLOCK_MONOTONIC
+#endif
+
+/* ---- above the sessions ------------------------------------------------- */
+
+/* Its own or root's, and others can at most add to it. */
+static int
+cache_open(const char *dir, struct error *e)
+{
+	struct stat st;
+	int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd == -1 || fstat(fd, &st) == -1) {
+		(void)error_errno(e, "%s", log_safe(dir));
+	} else if (st.st_uid != 0 && st.st_uid != geteuid()) {
+		(void)error_set(
+		    e, "%s: belongs to uid %u", log_safe(dir), st.st_uid);
+	} else if ((st.st_mode & 022) != 0 && (st.st_mode & S_ISVTX) == 0) {
+		(void)error_set(e,
+		    "%s: others may remove what is in it "
+		    "(mode %04o)",
+		    log_safe(dir), st.st_mode & 07777);
+	} else {
+		return fd;
+	}
+	if (fd != -1)
+		(void)close(fd);
+	return -1;
+}
+
+static int
+reach_check(const struct sessions *s, const char *dir, struct error *e)
+{
+	if (!s->is_root || become_can_enter(s->account, dir))
+		return 0;
+	return error_set(e,
+	    "%s: %s, the workers' account, cannot enter it or "
+	    "what is above it",
+	    log_safe(dir), log_safe(s->account->name));
+}
+
+static int
+sessions_fill(struct sessions *s, const struct paths *paths, struct error *e)
+{
+	mode_t mode = s->is_root ? 0711 : 0700;
+
+	(void)xasprintf(&s->root, "%s/s", paths->runtime_dir);
+	s->cache = xstrdup(paths->cache_dir);
+	if (strlen(s->root) + 1 + SESSION_NAME_LEN + sizeof("/" SOCKET_NAME) -
+		1 >
+	    SOCKET_PATH_MAX)
+		return error_set(e,
+		    "%s: too long for sockets in it: a "
+		    "shorter run-time directory is needed",
+		    log_safe(s->root));
+	s->root_fd =
+	    path_private_dir(s->root, mode, 022, geteuid(), getegid(), e);
+	if (s->root_fd == -1)
+		return -1;
+	s->cache_fd = cache_open(s->cache, e);
+	if (s->cache_fd == -1)
+		return -1;
+	if (reach_check(s, s->root, e) == -1)
+		return -1;
+	return reach_check(s, s->cache, e);
+}
+
+struct sessions *
+sessions_open(const struct paths *paths, const struct account *account,
+    bool is_root, struct error *e)
+{
+	struct sessions *s = xcalloc(1, sizeof(*s));
+
+	s->account = account;
+	s->is_root = is_root;
+	s->root_fd = s->cache_fd = -1;
+	if (sessions_fill(s, paths, e) == 0)
+		return s;
+	sessions_close(s);
+	return NULL;
+}
+
+void
+sessions_close(struct sessions *s)
+{
+	if (s == NULL)
+		return;
+	if (s->root_fd != -1)
+		(void)close(s->root_fd);
+	if (s->cache_fd != -1)
+		(void)close(s->cache_fd);
+	free(s->root);
+	free(s->cache);
+	free(s);
+}
+
+/* ---- the sweep ---------------------------------------------------------- */
+
+struct names {
+	session_name *list;
+	size_t count;
+};
+
+static bool
+is_session_name(const char *name)
+{
+	return strlen(name) == SESSION_NAME_LEN &&
+	    strspn(name, "0123456789abcdef") == SESSION_NAME_LEN;
+}
+
+static void
+names_add(struct names *n, const char *name)
+{
+	n->list = xreallocarray(n->list, n->count + 1, sizeof(*n->list));
+	memcpy(n->list[n->count++], name, sizeof(session_name));
+}
+
+/* Not touched since this boot: whoever used it is not there any more. */
+static bool
+temp_is_left(const struct sessions *s, const char *name)
+{
+	struct timespec up;
+	struct stat st;
+
+	if (fstatat(s->cache_fd, name, &st, AT_SYMLINK_NOFOLLOW) == -1 ||
+	    !S_ISDIR(st.st_mode) || st.st_uid != s->account->uid)
+		return false;
+	if (clock_gettime(CLOCK_SINCE_BOOT, &up) == -1)
+		return false;
+	return st.st_ctime < clock_wall_ns() / 1000000000 - up.tv_sec - 1;
+}
+
+/* Each entry of the directory FD that PICK names a session by. */
+static void
+names_collect(struct names *n, const struct sessions *s, int fd,
+    const char *(*pick)(const struct sessions *s, const char *name))
+{
+	int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = own == -1 ? NULL : fdopendir(own);
+	const struct dirent *entry;
+	const char *name;
+
+	if (dir == NULL) {
+		log_warn("cannot look for what an earlier run left");
+		if (own != -1)
+			(void)close(own);
+		return;
+	}
+	while ((entry = readdir(dir)) != NULL) {
+		name = pick(s, entry->d_name);
+		if (name != NULL)
+			names_add(n, name);
+	}
+	(void)closedir(dir);
+}
+
+static const char *
+pick_session(const struct sessions *s, const char *name)
+{
+	(void)s;
+	return is_session_name(name) ? name : NULL;
+}
+
+static const char *
+pick_temp(const struct sessions *s, const char *name)
+{
+	size_t len = sizeof(SESSION_TEMP_PREFIX) - 1;
+
+	if (strncmp(name, SESSION_TEMP_PREFIX, len) != 0 ||
+	    !is_session_name(name + len) || !temp_is_left(s, name))
+		return NULL;
+	return name + len;
+}
+
+void
+sessions_sweep(const struct sessions *s)
+{
+	struct names n = {0};
+
+	names_collect(&n, s, s->root_fd, pick_session);
+	names_collect(&n, s, s->cache_fd, pick_temp);
+	if (n.count > 0) {
+		log_info("removing %zu session directories of an earlier run",
+		    n.count);
+		clean_start(s, (const session_name *)n.list, n.count);
+	}
+	free(n.list);
+}
+
+/* ---- one session -------------------------------------------------------- */
+
+/* To the worker's group, when there is a worker's account. */
+static int
+give_to_group(const struct sessions *s, int fd, const char *name, mode_t mode)
+{
+	if (s->is_root &&
+	    fchownat(fd, name, (uid_t)-1, s->account->gid,
+		AT_SYMLINK_NOFOLLOW) == -1)
+		return -1;
+	return fchmodat(fd, name, s->is_root ? mode : mode & 0700, 0);
+}
+
+static int
+dir_make(const struct session *s, struct error *e)
+{
+	const struct sessions *home = s->home;
+
+	if (mkdirat(home->root_fd, s->name, 0700) == -1 ||
+	    give_to_group(home, home->root_fd, s->name, 0710) == -1)
+		return error_errno(e, "%s", log_safe(s->dir));
+	return 0;
+}
+
+/* Opened at once: in a sticky directory nobody can have put another there. */
+static int
+temp_make(const struct session *s, struct error *e)
+{
+	const struct sessions *home = s->home;
+	const char *name = strrchr(s->temp, '/') + 1;
+	struct stat st;
+	int fd, result = 0;
+
+	if (mkdirat(home->cache_fd, name, 0700) == -1)
+		return error_errno(e, "%s", log_safe(s->temp));
+	fd = openat(home->cache_fd, name,
+	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd == -1 || fstat(fd, &st) == -1)
+		result = error_errno(e, "%s", log_safe(s->temp));
+	else if (st.st_uid != geteuid())
+		result =
+		    error_set(e, "%s: not what was made", log_safe(s->temp));
+	else if (home->is_root &&
+	    fchown(fd, home->account->uid, home->account->gid) == -1)
+		result = error_errno(e, "%s", log_safe(s->temp));
+	if (fd != -1)
+		(void)close(fd);
+	return result;
+}
+
+static void
+session_free(struct session *s)
+{
+	free(s->dir);
+	free(s->socket);
+	free(s->declaration);
+	free(s->temp);
+	free(s);
+}
+
+struct session *
+session_new(const struct sessions *home, const char *attempt, struct error *e)
+{
+	struct session *s = xcalloc(1, sizeof(*s));
+
+	s->home = home;
+	memcpy(s->name, attempt + ID_DIGITS_AT, SESSION_NAME_LEN);
+	(void)xasprintf(&s->dir, "%s/%s", home->root, s->name);
+	(void)xasprintf(&s->socket, "%s/" SOCKET_NAME, s->dir);
+	(void)xasprintf(&s->declaration, "%s/" DECLARATION_NAME, s->dir);
+	(void)xasprintf(&s->temp, "%s%s" SESSION_TEMP_PREFIX "%s", home->cache,
+	    strcmp(home->cache, "/") == 0 ? "" : "/", s->name);
+	if (dir_make(s, e) == -1) {
+		session_free(s); /* a stale one is not ours to remove */
+		return NULL;
+	}
+	if (temp_make(s, e) == -1) {
+		(void)unlinkat(home->root_fd, s->name, AT_REMOVEDIR);
+		session_free(s);
+		return NULL;
+	}
+	return s;
+}
+
+int
+session_listen(const struct session *s, struct error *e)
+{
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	memcpy(un.sun_path, s->socket, strlen(s->socket) + 1);
+	if (fd != -1 && bind(fd, (struct sockaddr *)&un, sizeof(un)) == 0 &&
+	    give_to_group(s->home, AT_FDCWD, s->socket, 0660) == 0 &&
+	    listen(fd, BACKLOG) == 0)
+		return fd;
+	(void)error_errno(e, "%s", log_safe(s->socket));
+	if (fd != -1)
+		(void)close(fd);
+	return -1;
+}
+
+static int
+write_all(int fd, const char *text)
+{
+	size_t len = strlen(text);
+	ssize_t n;
+
+	for (; len > 0; len -= (size_t)n, text += n) {
+		n = write(fd, text, len);
+		if (n == -1 && errno == EINTR)
+			n = 0;
+		if (n == -1)
+			return -1;
+	}
+	return 0;
+}
+
+int
+session_declare(const struct session *s, const char *text, struct error *e)
+{
+	int fd = open(s->declaration,
+	    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int result = 0;
+
+	if (fd == -1)
+		return error_errno(e, "%s", log_safe(s->declaration));
+	if (write_all(fd, text) == -1 ||
+	    give_to_group(s->home, AT_FDCWD, s->declaration, 0640) == -1) {
+		result = error_errno(e, "%s", log_safe(s->declaration));
+		(void)unlink(s->declaration);
+	}
+	(void)close(fd);
+	return result;
+}
+
+bool
+session_drop_declaration(const struct session *s)
+{
+	if (unlink(s->declaration) == 0)
+		return true;
+	if (errno != ENOENT)
+		log_warn("%s", log_safe(s->declaration));
+	return false;
+}
+
+void
+session_remove(struct session *s)
+{
+	session_name names[1];
+
+	memcpy(names[0], s->name, sizeof(names[0]));
+	clean_start(s->home, (const session_name *)names, 1);
+	session_free(s);
+}

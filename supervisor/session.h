@@ -1,0 +1,70 @@
+/*
+ * The two directories of an attempt. Its session directory, the supervisor's
+ * own below the run-time directory, holds the task's socket and, until the
+ * agent has read it, the MCP declaration: the worker may pass and read, but
+ * not write. Its temp directory is the worker's and lies elsewhere (design 5,
+ * steps 4 and 5). Both have the first twelve digits of the attempt's id as
+ * their name, so that a socket's path stays short.
+ */
+#ifndef SUPERVISOR_SESSION_H
+#define SUPERVISOR_SESSION_H
+
+#include "supervisor/supervisor.h"
+
+#define SESSION_NAME_LEN 12
+#define SESSION_TEMP_PREFIX "connectd-"
+
+/* Where all sessions of a run are. */
+struct sessions {
+	char *root;                    /* <runtime_dir>/s */
+	int root_fd;                   /* O_PATH */
+	char *cache;                   /* of the temp directories */
+	int cache_fd;                  /* O_PATH */
+	const struct account *account; /* the workers'; borrowed */
+	bool is_root;
+};
+
+struct session {
+	const struct sessions *home;
+	char name[SESSION_NAME_LEN + 1];
+	char *dir, *socket, *declaration, *temp; /* paths */
+};
+
+/*
+ * Make or check the directories above all sessions, and that the worker's
+ * account can enter them. ACCOUNT is borrowed for the life of the result.
+ */
+struct sessions *sessions_open(const struct paths *paths,
+    const struct account *account, bool is_root, struct error *e);
+void sessions_close(struct sessions *s);
+/*
+ * Remove what an earlier run left, in a process of its own. A temp directory
+ * is known to be left when its session directory is, or when it has not been
+ * touched since this boot.
+ */
+void sessions_sweep(const struct sessions *s);
+
+/* Of an attempt (28 characters). A stale directory of its name is an error. */
+struct session *session_new(
+    const struct sessions *s, const char *attempt, struct error *e);
+/* The listening socket, connectable by the worker's account only; or -1. */
+int session_listen(const struct session *s, struct error *e);
+/* Write the declaration for the worker to read; it must not be there yet. */
+int session_declare(const struct session *s, const char *text, struct error *e);
+/* Was it there? */
+bool session_drop_declaration(const struct session *s);
+/* Remove both directories, in a process of its own; frees S. */
+void session_remove(struct session *s);
+
+/* ---- clean.c ------------------------------------------------------------ */
+
+typedef char session_name[SESSION_NAME_LEN + 1];
+
+/*
+ * Remove the two directories of each name in a forked child: the worker's
+ * with the worker's ids, without following links, in bounded time.
+ */
+void clean_start(
+    const struct sessions *s, const session_name *names, size_t count);
+
+#endif
