@@ -1,0 +1,438 @@
+#include <sys/stat.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/xmalloc.h"
+#include "ledger/database.h"
+#include "ledger/migrate.h"
+
+#define BUSY_MS 5000
+#define BUSY_PAUSE_MS 20
+
+static void
+sqlite_log(void *arg, int rc, const char *text)
+{
+	if ((rc & 0xff) != SQLITE_CONSTRAINT && (rc & 0xff) != SQLITE_SCHEMA)
+		log_debug("sqlite: %s (%d)", log_safe(text), rc);
+}
+
+int
+database_process_init(struct error *e)
+{
+	unsigned char seed[8];
+
+	(void)sqlite3_config(SQLITE_CONFIG_SINGLETHREAD);
+	(void)sqlite3_config(SQLITE_CONFIG_LOG, sqlite_log, NULL);
+	if (sqlite3_initialize() != SQLITE_OK)
+		return error_set(e, "SQLite does not start");
+	sqlite3_randomness(sizeof(seed), seed);
+	return 0;
+}
+
+/* ---- privacy ----------------------------------------------------------- */
+
+static enum open_result
+refuse(struct error *e, const char *name, const char *why)
+{
+	(void)error_set(e, "%s: %s", name, why);
+	return OPEN_REFUSED;
+}
+
+/* Kept, though the path is opened plainly: one rule for every reader of it. */
+static enum open_result
+dir_check(const char *dir, struct error *e)
+{
+	struct stat st;
+
+	if (*dir != '/' || strpbrk(dir, "?#%") != NULL)
+		return refuse(e, "state directory",
+		    "not an absolute path without ? # %");
+	if (lstat(dir, &st) == -1) {
+		(void)error_errno(e, "state directory %s", dir);
+		return errno == ENOENT || errno == ENOTDIR ? OPEN_MISSING :
+							     OPEN_FAILED;
+	}
+	if (!S_ISDIR(st.st_mode))
+		return refuse(e, dir, "not a directory");
+	if (st.st_uid != geteuid())
+		return refuse(e, dir, "not owned by the user that runs this");
+	if ((st.st_mode & 077) != 0)
+		return refuse(e, dir, "others have access; chmod 700 it");
+	return OPEN_OK;
+}
+
+/* A second name would give the file a second WAL. */
+static enum open_result
+file_check(int fd, const char *name, struct error *e)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) == -1) {
+		(void)error_errno(e, "%s", name);
+		return OPEN_FAILED;
+	}
+	if (!S_ISREG(st.st_mode))
+		return refuse(e, name, "not a regular file");
+	if (st.st_uid != geteuid())
+		return refuse(e, name, "not owned by the user that runs this");
+	if ((st.st_mode & 077) != 0)
+		return refuse(e, name, "others have access; chmod 600 it");
+	if (st.st_nlink != 1)
+		return refuse(e, name, "it has a second name");
+	return OPEN_OK;
+}
+
+/*
+ * These descriptors are closed before SQLite opens the file, for closing one
+ * later would drop SQLite's own locks.
+ */
+static enum open_result
+file_check_at(int dir, const char *name, struct error *e)
+{
+	enum open_result result;
+	int fd;
+
+	fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	if (fd == -1) {
+		if (errno == ENOENT)
+			return OPEN_MISSING;
+		(void)error_errno(e, "%s", name);
+		return errno == ELOOP || errno == EACCES ? OPEN_REFUSED :
+							   OPEN_FAILED;
+	}
+	result = file_check(fd, name, e);
+	(void)close(fd);
+	return result;
+}
+
+/* The name is on the disk before anything is written behind it. */
+static enum open_result
+file_create_at(int dir, const char *name, struct error *e)
+{
+	int fd = openat(dir, name,
+	    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (fd == -1 || fsync(dir) == -1) {
+		(void)error_errno(e, "%s", name);
+		if (fd != -1)
+			(void)close(fd);
+		return OPEN_FAILED;
+	}
+	(void)close(fd);
+	return OPEN_OK;
+}
+
+/* Left by a crash with a looser umask: closed to others, as the file is. */
+static enum open_result
+sidecar_check_at(int dir, const char *name, struct error *e)
+{
+	enum open_result result = OPEN_FAILED;
+	struct stat st;
+	int fd;
+
+	fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	if (fd == -1 && errno == ENOENT)
+		return OPEN_OK;
+	if (fd == -1 || fstat(fd, &st) == -1 ||
+	    ((st.st_mode & 077) != 0 && fchmod(fd, 0600) == -1))
+		(void)error_errno(e, "%s", name);
+	else
+		result = file_check(fd, name, e);
+	if (fd != -1)
+		(void)close(fd);
+	return result;
+}
+
+static enum open_result
+files_check(const char *path, bool create, struct error *e)
+{
+	enum open_result result = dir_check(path, e);
+	int dir;
+
+	if (result != OPEN_OK)
+		return result;
+	dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir == -1) {
+		(void)error_errno(e, "state directory %s", path);
+		return OPEN_FAILED;
+	}
+	result = file_check_at(dir, DATABASE_NAME, e);
+	if (result == OPEN_MISSING && create &&
+	    (result = file_create_at(dir, DATABASE_NAME, e)) == OPEN_OK)
+		result = file_check_at(dir, DATABASE_NAME, e);
+	if (result == OPEN_OK && create)
+		result = sidecar_check_at(dir, DATABASE_NAME "-wal", e);
+	if (result == OPEN_OK && create)
+		result = sidecar_check_at(dir, DATABASE_NAME "-shm", e);
+	(void)close(dir);
+	return result;
+}
+
+/* ---- the handle -------------------------------------------------------- */
+
+/* Each is set, read back and compared. */
+struct pragma {
+	const char *set, *get, *value;
+};
+
+static const struct pragma owner_pragmas[] = {
+	{"PRAGMA journal_mode = WAL", "PRAGMA journal_mode", "wal"},
+	{"PRAGMA synchronous = FULL", "PRAGMA synchronous", "2"},
+	{"PRAGMA foreign_keys = ON", "PRAGMA foreign_keys", "1"},
+	{"PRAGMA temp_store = MEMORY", "PRAGMA temp_store", "2"},
+	{"PRAGMA trusted_schema = OFF", "PRAGMA trusted_schema", "0"},
+	{"PRAGMA wal_autocheckpoint = 0", "PRAGMA wal_autocheckpoint", "0"},
+	{"PRAGMA journal_size_limit = 16777216", "PRAGMA journal_size_limit",
+	    "16777216"},
+};
+
+static const struct pragma readonly_pragmas[] = {
+	{"PRAGMA temp_store = MEMORY", "PRAGMA temp_store", "2"},
+	{"PRAGMA trusted_schema = OFF", "PRAGMA trusted_schema", "0"},
+};
+/* From here on not even a temporary table is made. */
+static const struct pragma query_only[] = {
+	{"PRAGMA query_only = ON", "PRAGMA query_only", "1"},
+};
+
+#define PRAGMAS(list) (list), sizeof(list) / sizeof((list)[0])
+
+/* What the statements of startable.c speak of besides the schema. */
+static const char temp_sql[] =
+    "CREATE TABLE temp.routes (project_id INTEGER PRIMARY KEY, path TEXT);"
+    "CREATE TABLE temp.scope (project_id INTEGER PRIMARY KEY)";
+
+static enum open_result
+open_failed(struct ledger *l, struct error *e, const char *what)
+{
+	(void)error_set(e, "ledger.db: %s: %s", what, sqlite3_errmsg(l->db));
+	return OPEN_FAILED;
+}
+
+/* Switching to WAL does not wait for a lock by itself. */
+static int
+exec_patiently(sqlite3 *db, const char *sql)
+{
+	const struct timespec pause = {0, BUSY_PAUSE_MS * 1000000L};
+	int64_t until = clock_monotonic_ms() + BUSY_MS;
+	int rc;
+
+	while ((rc = sqlite3_exec(db, sql, NULL, NULL, NULL) & 0xff) ==
+		SQLITE_BUSY &&
+	    clock_monotonic_ms() < until)
+		(void)nanosleep(&pause, NULL);
+	return rc;
+}
+
+static bool
+pragma_holds(sqlite3 *db, const struct pragma *p)
+{
+	sqlite3_stmt *stmt;
+	bool holds;
+
+	if (sqlite3_prepare_v2(db, p->get, -1, &stmt, NULL) != SQLITE_OK)
+		return false;
+	holds = sqlite3_step(stmt) == SQLITE_ROW &&
+	    strcmp(row_text(stmt, 0), p->value) == 0;
+	(void)sqlite3_finalize(stmt);
+	return holds;
+}
+
+static enum open_result
+pragmas_set(struct ledger *l, const struct pragma *list, size_t count,
+    struct error *e)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		if (exec_patiently(l->db, list[i].set) != SQLITE_OK)
+			return open_failed(l, e, list[i].set);
+		if (!pragma_holds(l->db, &list[i]))
+			return refuse(e, list[i].set, "does not hold");
+	}
+	return OPEN_OK;
+}
+
+static int
+wal_committed(void *arg, sqlite3 *db, const char *name, int pages)
+{
+	((struct ledger *)arg)->wal_bytes = (int64_t)pages * 4096;
+	return SQLITE_OK;
+}
+
+static enum open_result
+handle_open(struct ledger *l, const char *path, int flags, struct error *e)
+{
+	if (sqlite3_open_v2(path, &l->db,
+		flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL) !=
+	    SQLITE_OK)
+		return open_failed(l, e, "open");
+	(void)sqlite3_busy_timeout(l->db, BUSY_MS);
+	(void)sqlite3_db_config(l->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+	(void)sqlite3_db_config(l->db, SQLITE_DBCONFIG_DQS_DML, 0, NULL);
+	(void)sqlite3_db_config(l->db, SQLITE_DBCONFIG_DQS_DDL, 0, NULL);
+	(void)sqlite3_limit(l->db, SQLITE_LIMIT_ATTACHED, 0);
+	return OPEN_OK;
+}
+
+static enum open_result
+statements_open(struct ledger *l, struct error *e)
+{
+	if (sqlite3_exec(l->db, temp_sql, NULL, NULL, NULL) != SQLITE_OK)
+		return open_failed(l, e, "temporary tables");
+	return sql_prepare(l, e) == -1 ? OPEN_FAILED : OPEN_OK;
+}
+
+struct progress {
+	open_progress tell;
+	void *arg;
+};
+
+static void
+before_migration(int version, void *arg)
+{
+	const struct progress *p = arg;
+	char text[64];
+
+	(void)snprintf(text, sizeof(text), "schema version %d", version);
+	if (p->tell != NULL)
+		p->tell(text, p->arg);
+}
+
+/* A newer file is refused before a pragma could change it. */
+static enum open_result
+owner_open(struct ledger *l, const char *path, struct progress *p,
+    struct error *e)
+{
+	enum open_result result;
+	int rc = SQLITE_OK;
+
+	result = handle_open(l, path, SQLITE_OPEN_READWRITE, e);
+	if (result != OPEN_OK)
+		return result;
+	if (migrate_version(l->db, &rc, e) > SCHEMA_VERSION)
+		return refuse(e, DATABASE_NAME,
+		    "its schema is newer than this build's");
+	if ((result = pragmas_set(l, PRAGMAS(owner_pragmas), e)) != OPEN_OK)
+		return result;
+	if (migrate(l->db, migrations, migration_count, before_migration, p,
+		&rc, e) == -1)
+		return rc == SQLITE_OK || (rc & 0xff) == SQLITE_NOTADB ?
+		    OPEN_REFUSED :
+		    OPEN_FAILED;
+	(void)sqlite3_wal_hook(l->db, wal_committed, l);
+	result = statements_open(l, e);
+	if (result == OPEN_OK &&
+	    sql_number(l, STMT_UNDECIDED_COUNT, WITH_NOTHING, &l->depth) == -1)
+		result = open_failed(l, e, "count");
+	sql_reset_all(l);
+	return result;
+}
+
+enum open_result
+database_open(struct ledger *l, const char *dir, open_progress progress,
+    void *arg, struct error *e)
+{
+	struct progress p = {progress, arg};
+	enum open_result result;
+	char *path;
+
+	memset(l, 0, sizeof(*l));
+	if ((result = files_check(dir, true, e)) != OPEN_OK)
+		return result;
+	(void)xasprintf(&path, "%s/" DATABASE_NAME, dir);
+	result = owner_open(l, path, &p, e);
+	free(path);
+	if (result != OPEN_OK)
+		database_close(l);
+	return result;
+}
+
+/*
+ * Without a WAL the file alone is the ledger, and nothing beside it is
+ * touched. With one it is read through the files that are there already.
+ */
+static char *
+readonly_uri(const char *dir)
+{
+	struct stat st;
+	char *wal, *uri;
+	bool has_wal;
+
+	(void)xasprintf(&wal, "%s/" DATABASE_NAME "-wal", dir);
+	has_wal = stat(wal, &st) == 0 && st.st_size > 0;
+	free(wal);
+	(void)xasprintf(&uri, "file:%s/" DATABASE_NAME "?mode=ro&%s", dir,
+	    has_wal ? "readonly_shm=1" : "immutable=1");
+	return uri;
+}
+
+static enum open_result
+readonly_open(struct ledger *l, const char *uri, struct error *e)
+{
+	enum open_result result;
+	int version, rc;
+
+	result = handle_open(l, uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI,
+	    e);
+	if (result != OPEN_OK)
+		return result;
+	version = migrate_version(l->db, &rc, e);
+	if (version == -1)
+		return rc == SQLITE_OK ? OPEN_REFUSED : OPEN_FAILED;
+	if (version < SCHEMA_VERSION)
+		return refuse(e, DATABASE_NAME,
+		    "its schema is older; start the connector once");
+	if (version > SCHEMA_VERSION)
+		return refuse(e, DATABASE_NAME,
+		    "its schema is newer than this build's");
+	if ((result = pragmas_set(l, PRAGMAS(readonly_pragmas), e)) !=
+		OPEN_OK ||
+	    (result = statements_open(l, e)) != OPEN_OK)
+		return result;
+	return pragmas_set(l, PRAGMAS(query_only), e);
+}
+
+enum open_result
+database_open_readonly(struct ledger *l, const char *dir, struct error *e)
+{
+	enum open_result result;
+	char *uri;
+
+	memset(l, 0, sizeof(*l));
+	if ((result = files_check(dir, false, e)) != OPEN_OK)
+		return result;
+	uri = readonly_uri(dir);
+	result = readonly_open(l, uri, e);
+	free(uri);
+	if (result != OPEN_OK)
+		database_close(l);
+	return result;
+}
+
+void
+database_close(struct ledger *l)
+{
+	sql_finalize(l);
+	(void)sqlite3_close(l->db);
+	memset(l, 0, sizeof(*l));
+}
+
+void
+database_checkpoint(struct ledger *l)
+{
+	int rc = sqlite3_wal_checkpoint_v2(l->db, NULL,
+	    SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+
+	if (rc == SQLITE_OK)
+		l->wal_bytes = 0;
+	else
+		log_warnx("checkpoint: %s", sqlite3_errmsg(l->db));
+}

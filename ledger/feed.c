@@ -1,0 +1,120 @@
+/*
+ * What intake read of the feed (feed.md 4.1-4.4). A known id is never
+ * rewritten: a finished record is a tombstone, and history served again can
+ * start nothing.
+ */
+#include <string.h>
+
+#include "ledger/handlers.h"
+#include "ledger/lines.h"
+
+int
+handle_entry(struct ledger *l, const struct request *q, struct answer *a)
+{
+	const struct msg_entry *m = &q->m->entry;
+	struct msg_entry_is *is = &a->reply.entry_is;
+	sqlite3_stmt *row;
+
+	if (sql_first(l, STMT_ENTRY,
+		WITH(v_text(m->flat_key), v_text(m->lineage))) == -1)
+		return -1;
+	row = sql_row(l, STMT_ENTRY);
+	a->reply.type = MSG_ENTRY_IS;
+	is->position = answer_text(a, row_text(row, 0));
+	is->served_id = row_int(row, 1);
+	is->lineage_served_id = row_int(row, 2);
+	is->lineage_has_position = row_int(row, 3) != 0;
+	is->depth = l->depth;
+	return 0;
+}
+
+/* What the message table cannot say of a record. */
+static const char *
+record_fault(const struct msg_record *m)
+{
+	if (strcmp(m->lane, "poll") != 0 && strcmp(m->lane, "live") != 0 &&
+	    strcmp(m->lane, "repair") != 0)
+		return "lane is none";
+	if (!ledger_is_stamp(m->created_at))
+		return "created_at is no stamp";
+	return NULL;
+}
+
+int
+handle_record(struct ledger *l, const struct request *q, struct answer *a)
+{
+	const struct msg_record *m = &q->m->record;
+	const char *fault = record_fault(m);
+	int is_new;
+
+	if (fault != NULL)
+		return answer_fail(a, "refused", "RECORD: %s", fault);
+	is_new = sql_run(l, STMT_EVENT_INSERT,
+	    WITH(v_int(m->event_id), v_text(m->lane), v_text(m->event_type),
+		v_text(m->kind), v_text(m->action), v_int(m->bucket_id),
+		v_int(m->creator_id), v_opt(m->performed_by_id),
+		v_int(m->recording_id), v_blob(m->details),
+		v_text(m->actor_type), v_opt(m->visible_to_clients),
+		v_text(m->created_at), v_text(l->now)));
+	if (is_new == -1 || sql_run(l, STMT_LOSS_ID_RECOVER,
+				WITH(v_int(m->event_id))) == -1)
+		return -1;
+	if (is_new == 1) {
+		l->depth++;
+		line_pointer(a, m);
+	}
+	a->reply.type = MSG_RECORDED;
+	a->reply.recorded.is_new = is_new == 1;
+	a->reply.recorded.depth = l->depth;
+	return 0;
+}
+
+/* The served id first: it is the safe re-entry if the position is lost. */
+int
+handle_checkpoint(struct ledger *l, const struct request *q, struct answer *a)
+{
+	const struct msg_checkpoint *m = &q->m->checkpoint;
+	int served = 0, saved = 0;
+
+	if (m->served_id != 0)
+		served = sql_run(l, STMT_CHECKPOINT_SERVED,
+		    WITH(v_text(m->flat_key), v_text(m->lineage),
+			v_int(m->served_id), v_text(l->now)));
+	if (served != -1 && *m->position != '\0')
+		saved = sql_run(l, STMT_CHECKPOINT_SAVE,
+		    WITH(v_text(m->flat_key), v_text(m->lineage),
+			v_text(m->position), v_text(l->now)));
+	if (served == -1 || saved == -1)
+		return -1;
+	return answer_done(a, served + saved > 0);
+}
+
+int
+handle_drop_position(struct ledger *l, const struct request *q,
+    struct answer *a)
+{
+	const struct msg_drop_position *m = &q->m->drop_position;
+	int n = sql_run(l, STMT_CHECKPOINT_DROP,
+	    WITH(v_text(m->flat_key), v_text(m->position), v_text(l->now)));
+
+	return n == -1 ? -1 : answer_done(a, n == 1);
+}
+
+int
+handle_gap(struct ledger *l, const struct request *q, struct answer *a)
+{
+	const struct msg_gap *m = &q->m->gap;
+	bool is_epoch = strcmp(m->class, "epoch") == 0;
+	int n;
+
+	if (!is_epoch && strcmp(m->class, "retention") != 0)
+		return answer_fail(a, "refused", "GAP: class is none");
+	if (is_epoch != m->epoch_after_id.has)
+		return answer_fail(a, "refused",
+		    "GAP: an epoch, and nothing else, has epoch_after_id");
+	n = sql_run(l, STMT_GAP_INSERT,
+	    WITH(v_text(m->nonce), v_text(l->now), v_text(m->class),
+		v_opt(m->epoch_after_id), v_text(m->entry_class),
+		v_text(m->note)));
+	return n == -1 ? -1 : answer_done(a, n == 1);
+}

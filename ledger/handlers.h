@@ -1,0 +1,63 @@
+/*
+ * The handlers, one for each message that the ledger answers; the table is
+ * in ledger.c. What each asks and gives back is in common/protocol.def.
+ */
+#ifndef LEDGER_HANDLERS_H
+#define LEDGER_HANDLERS_H
+
+#include "ledger/ledger.h"
+
+#define HANDLER(name)                                                          \
+	int handle_##name(struct ledger *l, const struct request *q,           \
+	    struct answer *a)
+
+/* feed.c */
+HANDLER(entry);
+HANDLER(record);
+HANDLER(checkpoint);
+HANDLER(drop_position);
+HANDLER(gap);
+/* verdict.c */
+HANDLER(next_undecided);
+HANDLER(verdict);
+/* startable.c */
+HANDLER(next_startable);
+/* task.c */
+HANDLER(launch);
+HANDLER(rekey);
+/* attempt.c */
+HANDLER(running);
+HANDLER(progress);
+HANDLER(refusal);
+HANDLER(next_live);
+HANDLER(identity);
+/* settle.c */
+HANDLER(end);
+/* worker.c */
+HANDLER(bind);
+HANDLER(get_dispatch);
+HANDLER(ack_dispatch);
+HANDLER(complete_dispatch);
+HANDLER(thread_of);
+/* post.c */
+HANDLER(post);
+/* outbox.c */
+HANDLER(next_due);
+HANDLER(claim);
+HANDLER(receipt);
+HANDLER(refused);
+HANDLER(defer);
+HANDLER(in_doubt);
+HANDLER(next_sending);
+/* reconcile.c */
+HANDLER(listed);
+/* renewal.c */
+HANDLER(renewal_hold);
+HANDLER(renewal_hold_of);
+/* query.c */
+HANDLER(connection);
+HANDLER(query);
+
+#undef HANDLER
+
+#endif

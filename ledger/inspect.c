@@ -1,0 +1,163 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/exit.h"
+#include "common/log.h"
+#include "common/sandbox.h"
+#include "ledger/database.h"
+#include "ledger/inspect.h"
+#include "ledger/query.h"
+
+#define EVENTS_MOST 1000
+
+static const struct sandbox_profile inspect_profile = {
+	.words = SANDBOX_STDIO | SANDBOX_RPATH,
+	.dirs = {{"", SANDBOX_READ}},
+};
+
+static const char usage_text[] =
+    "usage: connectd-ledger --print-schema\n"
+    "       connectd-ledger [--insecure] --inspect DIR status\n"
+    "       connectd-ledger [--insecure] --inspect DIR events [COUNT]\n"
+    "       connectd-ledger [--insecure] --inspect DIR show EVENT\n";
+
+static int
+usage(void)
+{
+	(void)fputs(usage_text, stderr);
+	return EXIT_USAGE;
+}
+
+/* What is asked, as a QUERY would carry it. */
+struct question {
+	bool insecure;
+	const char *dir;
+	const char *what;
+	int64_t event_id;
+	int64_t count;
+};
+
+/* A whole number from 1 to MOST; -1: it is none. */
+static int64_t
+number(const char *text, int64_t most)
+{
+	char *end;
+	long long n;
+
+	errno = 0;
+	n = strtoll(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end != '\0' || errno != 0 ||
+	    n < 1 || n > most)
+		return -1;
+	return n;
+}
+
+static int
+question_read(char **words, struct question *q)
+{
+	const char *argument;
+
+	if (*words != NULL && strcmp(*words, "--insecure") == 0) {
+		q->insecure = true;
+		words++;
+	}
+	if (*words == NULL || strcmp(*words++, "--inspect") != 0 ||
+	    (q->dir = *words++) == NULL || (q->what = *words++) == NULL)
+		return -1;
+	if ((argument = *words) != NULL && words[1] != NULL)
+		return -1;
+	if (strcmp(q->what, "show") == 0)
+		return argument == NULL ||
+			(q->event_id = number(argument, INT64_MAX)) == -1 ?
+		    -1 :
+		    0;
+	if (strcmp(q->what, "events") == 0 && argument != NULL)
+		return (q->count = number(argument, EVENTS_MOST)) == -1 ? -1 :
+									  0;
+	return argument != NULL ? -1 : 0;
+}
+
+static int
+complain(enum exit_code code, const struct error *e)
+{
+	log_warnx("%s", e->text);
+	return code;
+}
+
+static int
+answer_question(struct ledger *l, const struct question *q)
+{
+	char *json;
+
+	switch (query_json(l, q->what, q->event_id, q->count, &json)) {
+	case QUERY_OK:
+		break;
+	case QUERY_UNKNOWN:
+		return usage();
+	case QUERY_NO_RECORD:
+		log_warnx("no such record");
+		return EXIT_FAILED;
+	case QUERY_ERROR:
+		return complain(EXIT_STORAGE, &l->error);
+	}
+	(void)puts(json);
+	free(json);
+	if (fflush(stdout) == EOF) {
+		log_warn("stdout");
+		return EXIT_FAILED;
+	}
+	return EXIT_OK;
+}
+
+static int
+inspect(const struct question *q)
+{
+	static const enum exit_code codes[] = {
+		[OPEN_OK] = EXIT_OK,
+		[OPEN_MISSING] = EXIT_NOT_RUNNING,
+		[OPEN_REFUSED] = EXIT_REFUSED,
+		[OPEN_FAILED] = EXIT_STORAGE,
+	};
+	struct sandbox_report walls;
+	enum open_result result;
+	struct error e = {0, ""};
+	struct ledger l;
+	int code;
+
+	if (access(q->dir, F_OK) == -1) {
+		log_warnx("no connector ledger in %s", log_safe(q->dir));
+		return EXIT_NOT_RUNNING;
+	}
+	if (database_process_init(&e) == -1 ||
+	    sandbox_enter(&inspect_profile, q->dir, q->insecure, &walls, &e) ==
+		-1)
+		return complain(EXIT_WALLS, &e);
+	result = database_open_readonly(&l, q->dir, &e);
+	if (result == OPEN_MISSING)
+		(void)error_set(&e, "no connector ledger in %s",
+		    log_safe(q->dir));
+	if (result != OPEN_OK)
+		return complain(codes[result], &e);
+	code = answer_question(&l, q);
+	database_close(&l);
+	return code;
+}
+
+int
+inspect_main(int argc, char **argv)
+{
+	struct question q = {0};
+
+	log_init("connectd-ledger", LOG_LEVEL_INFO);
+	if (argc == 2 && strcmp(argv[1], "--print-schema") == 0)
+		return fputs(ledger_schema, stdout) == EOF ||
+			fflush(stdout) == EOF ?
+		    EXIT_FAILED :
+		    EXIT_OK;
+	if (question_read(argv + 1, &q) == -1)
+		return usage();
+	return inspect(&q);
+}

@@ -1,0 +1,15 @@
+/*
+ * connectd-ledger on a command line: what can be asked of a ledger while no
+ * connector runs (design L3, L6).
+ */
+#ifndef LEDGER_INSPECT_H
+#define LEDGER_INSPECT_H
+
+/*
+ * --print-schema
+ * [--insecure] --inspect STATE_DIR status | events [N] | show EVENT
+ * Prints on stdout, complains on stderr, returns an exit code.
+ */
+int inspect_main(int argc, char **argv);
+
+#endif

@@ -1,0 +1,303 @@
+#include "ledger/ledger.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/exit.h"
+#include "common/log.h"
+#include "common/role.h"
+#include "ledger/database.h"
+#include "ledger/handlers.h"
+#include "ledger/inspect.h"
+#include "ledger/profile.h"
+#include "ledger/startable.h"
+#include "ledger/turn.h"
+
+/* Lines beyond this on the supervisor's link are lost, and counted. */
+#define LINES_QUEUED_MOST (128 * 1024)
+#define LINE_BYTES_MOST 8192
+#define IDLE_MS 200
+
+const handler ledger_handlers[MSG_COUNT] = {
+	[MSG_QUERY] = handle_query,
+	[MSG_IDENTITY] = handle_identity,
+	[MSG_CONNECTION] = handle_connection,
+	[MSG_ENTRY] = handle_entry,
+	[MSG_RECORD] = handle_record,
+	[MSG_CHECKPOINT] = handle_checkpoint,
+	[MSG_DROP_POSITION] = handle_drop_position,
+	[MSG_GAP] = handle_gap,
+	[MSG_NEXT_UNDECIDED] = handle_next_undecided,
+	[MSG_VERDICT] = handle_verdict,
+	[MSG_THREAD_OF] = handle_thread_of,
+	[MSG_NEXT_STARTABLE] = handle_next_startable,
+	[MSG_LAUNCH] = handle_launch,
+	[MSG_RUNNING] = handle_running,
+	[MSG_END] = handle_end,
+	[MSG_REKEY] = handle_rekey,
+	[MSG_PROGRESS] = handle_progress,
+	[MSG_REFUSAL] = handle_refusal,
+	[MSG_NEXT_LIVE] = handle_next_live,
+	[MSG_NEXT_DUE] = handle_next_due,
+	[MSG_CLAIM] = handle_claim,
+	[MSG_RECEIPT] = handle_receipt,
+	[MSG_REFUSED] = handle_refused,
+	[MSG_DEFER] = handle_defer,
+	[MSG_IN_DOUBT] = handle_in_doubt,
+	[MSG_LISTED] = handle_listed,
+	[MSG_NEXT_SENDING] = handle_next_sending,
+	[MSG_RENEWAL_HOLD] = handle_renewal_hold,
+	[MSG_RENEWAL_HOLD_OF] = handle_renewal_hold_of,
+	[MSG_BIND] = handle_bind,
+	[MSG_GET_DISPATCH] = handle_get_dispatch,
+	[MSG_ACK_DISPATCH] = handle_ack_dispatch,
+	[MSG_COMPLETE_DISPATCH] = handle_complete_dispatch,
+	[MSG_POST] = handle_post,
+};
+
+/* The one of this process. */
+static struct {
+	struct role role;
+	struct ledger ledger;
+	struct turn *turn;
+	struct event *turn_event; /* at the end of this turn of the loop */
+	struct event *idle_event;
+	int64_t lines_lost;
+} self;
+
+/* ---- results of a turn ------------------------------------------------- */
+
+static bool
+line_offer(const char *text)
+{
+	struct msg m = {.type = MSG_LINE};
+
+	m.line.text = text;
+	return peer_notice_droppable(self.role.supervisor, &m,
+	    LINES_QUEUED_MOST);
+}
+
+/* Lines never push back: what finds no room is counted, and that is told. */
+static void
+send_line(const char *text, void *arg)
+{
+	char lost[64];
+
+	if (self.lines_lost != 0) {
+		(void)snprintf(lost, sizeof(lost),
+		    "{\"type\":\"lost\",\"n\":%" PRId64 "}", self.lines_lost);
+		if (line_offer(lost))
+			self.lines_lost = 0;
+	}
+	if (self.lines_lost != 0 || strlen(text) > LINE_BYTES_MOST ||
+	    !line_offer(text))
+		self.lines_lost++;
+}
+
+/* Written, not queued: nobody learns of a commit before its line left. */
+static void
+flush_lines(void *arg)
+{
+	struct link *link = peer_link(self.role.supervisor);
+
+	if (link != NULL)
+		link_flush(link);
+}
+
+/* An mcpd's peer may have made room for another's since it asked. */
+static bool
+peer_is_there(const struct peer *peer)
+{
+	size_t i;
+
+	for (i = 0; i < self.role.peer_count; i++) {
+		if (self.role.peers[i] == peer)
+			return true;
+	}
+	return peer == self.role.supervisor;
+}
+
+static void
+send_reply(const struct reply_to *to, struct msg *m, void *arg)
+{
+	struct frame f;
+	struct error e;
+
+	if (peer_is_there(to->peer))
+		peer_reply(to, m);
+	else if (frame_encode(m, &f, &e) == 0)
+		frame_free(&f); /* with its descriptor */
+}
+
+/* The receiver is the only role the table lets it go to. */
+static struct peer *
+notice_peer(enum msg_type type, const char *attempt)
+{
+	struct peer *peer;
+	size_t i;
+
+	for (i = 0; i < self.role.peer_count; i++) {
+		peer = self.role.peers[i];
+		if (msg_permitted(type, ROLE_LEDGER, peer_role(peer)) &&
+		    strcmp(peer_attempt(peer), attempt) == 0)
+			return peer;
+	}
+	return NULL;
+}
+
+static void
+send_notice(const char *attempt, struct msg *m, void *arg)
+{
+	struct peer *peer = notice_peer(m->type, attempt);
+
+	if (peer != NULL)
+		peer_notice(peer, m);
+}
+
+static void
+show_trouble(const char *text, void *arg)
+{
+	role_state(&self.role, "storage", "%s", log_safe(text));
+}
+
+static void
+commit_unknown(const char *text, void *arg)
+{
+	log_warnx("COMMIT: %s; whether it counts is read after a restart",
+	    text);
+	role_exit(&self.role, EXIT_STORAGE);
+}
+
+static const struct turn_ops turn_ops = {send_line, flush_lines, send_reply,
+    send_notice, show_trouble, commit_unknown};
+
+/* ---- the loop ---------------------------------------------------------- */
+
+static void
+on_idle(evutil_socket_t fd, short what, void *arg)
+{
+	database_checkpoint(&self.ledger);
+}
+
+static void
+on_turn(evutil_socket_t fd, short what, void *arg)
+{
+	const struct timeval idle = {0, IDLE_MS * 1000};
+
+	turn_run(self.turn);
+	if (self.ledger.wal_bytes >= WAL_IDLE)
+		(void)event_add(self.idle_event, &idle);
+}
+
+/* Every request of every peer: into the turn that comes next. */
+static void
+receive(struct peer *peer, struct msg *m, void *arg)
+{
+	struct reply_to to = peer_reply_to(peer, m);
+
+	turn_add(self.turn, m, peer_role(peer), peer_attempt(peer), &to);
+	event_active(self.turn_event, 0, 0);
+}
+
+/* Filled from ledger_handlers: what has a handler is received. */
+static peer_handler receivers[MSG_COUNT];
+static const struct peer_ops peer_ops = {.handlers = receivers};
+
+static void
+receivers_fill(void)
+{
+	int type;
+
+	for (type = 0; type < MSG_COUNT; type++) {
+		if (ledger_handlers[type] != NULL)
+			receivers[type] = receive;
+	}
+}
+
+/* Who was told that its generation is stale asks again. */
+static void
+configured(struct role *role)
+{
+	struct msg m = {.type = MSG_WORK_WAITS};
+
+	self.ledger.config = role->config;
+	if (startable_configure(&self.ledger) == -1)
+		fatalx("routes: %s", self.ledger.error.text);
+	send_notice("", &m, NULL);
+}
+
+static void
+stop(struct role *role, int64_t bound_ms)
+{
+	turn_run(self.turn);
+	database_close(&self.ledger);
+	role_exit(role, EXIT_OK);
+}
+
+static int
+prepare(struct role *role, struct error *e)
+{
+	return database_process_init(e);
+}
+
+static const struct role_row row = {
+	.role = ROLE_LEDGER,
+	.title = "connectd-ledger",
+	.nofile = 256,
+	.writes_files = true,
+	.sandbox = &ledger_profile,
+	.prepare = prepare,
+	.peers = {
+		[ROLE_SUPERVISOR] = &peer_ops,
+		[ROLE_DISPATCHER] = &peer_ops,
+		[ROLE_OUTBOX] = &peer_ops,
+		[ROLE_INTAKE] = &peer_ops,
+		[ROLE_MCPD] = &peer_ops,
+	},
+	.configured = configured,
+	.stop = stop,
+};
+
+static void
+tell_progress(const char *text, void *arg)
+{
+	role_starting(&self.role, "%s", text);
+}
+
+static void
+open_database(void)
+{
+	const struct msg_setup *setup = &self.role.setup->setup;
+	enum open_result result;
+	struct error e;
+
+	result = database_open(&self.ledger, setup->state_dir, tell_progress,
+	    NULL, &e);
+	if (result != OPEN_OK) {
+		log_warnx("%s", e.text);
+		role_exit(&self.role,
+		    result == OPEN_FAILED ? EXIT_STORAGE : EXIT_CONFIG);
+	}
+	(void)snprintf(self.ledger.boot_id, sizeof(self.ledger.boot_id), "%s",
+	    setup->boot_id);
+	(void)snprintf(self.ledger.run_id, sizeof(self.ledger.run_id), "%s",
+	    setup->run_id);
+}
+
+int
+main(int argc, char **argv)
+{
+	if (argc > 1)
+		return inspect_main(argc, argv);
+	receivers_fill();
+	role_start(&self.role, &row, &self);
+	open_database();
+	self.turn = turn_new(&self.ledger, ledger_handlers, &turn_ops, NULL);
+	self.turn_event = event_new(self.role.base, -1, 0, on_turn, NULL);
+	self.idle_event = event_new(self.role.base, -1, 0, on_idle, NULL);
+	if (self.turn_event == NULL || self.idle_event == NULL)
+		fatalx("no event");
+	role_ready(&self.role);
+	role_run(&self.role);
+}

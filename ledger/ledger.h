@@ -1,0 +1,88 @@
+/*
+ * The only process that opens ledger.db. What happened is a row here before
+ * anybody is told, and every change of a row is one of this process's
+ * transactions (design 4, ledger.md).
+ *
+ *	ledger.c	main, the role's row, the table of handlers
+ *	turn.c		group commit: requests in, one transaction, answers out
+ *	answer.c	what a handler leaves behind until its commit
+ *	database.c	opening the file; migrate.c its schema, inspect.c --inspect
+ *	statements.def	every statement, once
+ *	record.c	a record's state machine, and the one write that moves it
+ *	feed.c		RECORD, CHECKPOINT, gaps: what intake read
+ *	verdict.c	VERDICT: what intake decided
+ *	startable.c	NEXT_STARTABLE: what may begin now
+ *	task.c		LAUNCH, REKEY: a task, its rows, its token
+ *	attempt.c	RUNNING, PROGRESS, REFUSAL, NEXT_LIVE, IDENTITY
+ *	settle.c	END: what an attempt's end makes of its records
+ *	worker.c	BIND, GET/ACK/COMPLETE_DISPATCH: the worker's reports
+ *	post.c		POST: what a worker asks to post
+ *	outbox.c	CLAIM and what becomes of it; reconcile.c LISTED
+ *	lifecycle.c	the connector's own messages, when and in what words
+ *	lines.c		the lines of stdout (operator.md 5.4)
+ *	query.c		status, events, show
+ */
+#ifndef LEDGER_LEDGER_H
+#define LEDGER_LEDGER_H
+
+#include <sqlite3.h>
+
+#include "common/clock.h"
+#include "common/config.h"
+#include "common/error.h"
+#include "common/protocol.h"
+#include "ledger/answer.h"
+#include "ledger/statements.h"
+
+#define ATTEMPT_ID_LEN 28 /* att_ and 24 hex digits */
+
+struct ledger {
+	sqlite3 *db;
+	sqlite3_stmt *stmts[STMT_COUNT];
+	enum stmt used[STMT_COUNT]; /* since the last sql_reset_all() */
+	size_t used_count;
+	bool is_used[STMT_COUNT];
+	int rc;		    /* of the first statement that failed, */
+	struct error error; /* and what SQLite said of it */
+	int64_t wal_bytes;  /* as of the last commit */
+
+	const struct config *config; /* newest whole generation, or NULL */
+	char boot_id[37];
+	char run_id[33];
+
+	/* Of the request in hand. */
+	int64_t now_ns;
+	char now[CLOCK_STAMP_SIZE];
+	int64_t depth; /* undecided records, this group's included */
+};
+
+/* Who asks. What the link says of the peer is true, not what the peer says. */
+struct request {
+	const struct msg *m;
+	enum role_id from;
+	const char *attempt; /* "" except for an mcpd */
+};
+
+/*
+ * A handler reads and writes inside the request's savepoint and leaves its
+ * reply, lines and notices in A. Returns 0; a FAILED reply undoes whatever the
+ * request had written. Returns -1 when a statement failed: l->rc says how, and
+ * A is dropped.
+ */
+typedef int (*handler)(struct ledger *l, const struct request *q,
+    struct answer *a);
+
+/* By message type; NULL for what is not the ledger's to answer. */
+extern const handler ledger_handlers[MSG_COUNT];
+
+/* A limit of the present configuration, or its normal value. */
+int64_t ledger_limit(const struct ledger *l, enum limit limit);
+/* The request's moment MS milliseconds later, as a stamp. */
+void ledger_stamp_in(const struct ledger *l, int64_t ms,
+    char out[static CLOCK_STAMP_SIZE]);
+/* Is this a stamp in the one form that the ledger keeps? */
+bool ledger_is_stamp(const char *text);
+/* Milliseconds from the request's moment to STAMP: rounded up, 0 if past. */
+int64_t ledger_ms_until(const struct ledger *l, const char *stamp);
+
+#endif

@@ -1,0 +1,265 @@
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/text.h"
+#include "ledger/intent.h"
+#include "ledger/lifecycle.h"
+
+/* The guard's whole text: two people who are told it are told the same. */
+#define GUARD_BODY "\xf0\x9f\x91\x80 Received"
+/* Ends each message, so that nobody takes it for the agent's. */
+#define SIGNATURE "posted by connectd, not by the agent"
+/* What a person types; who looks for it reads the whole number. */
+#define REDISPATCH "connectctl redispatch %" PRId64
+
+#define LINE_MAX_BYTES 300
+
+/* A message line by line: one div of HTML, or plain text for a chat. */
+struct body {
+	struct buffer *out;
+	bool is_html;
+};
+
+static struct body
+body_begin(struct buffer *out, const char *message_kind)
+{
+	return (struct body){out, strcmp(message_kind, "comment") == 0};
+}
+
+static void body_line(struct body *b, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void
+body_line(struct body *b, const char *fmt, ...)
+{
+	char line[LINE_MAX_BYTES], *escaped;
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	if (!b->is_html) {
+		buffer_printf(b->out, "%s%s", b->out->len == 0 ? "" : "\n",
+		    line);
+		return;
+	}
+	escaped = text_escape_html(line, strlen(line), NULL);
+	buffer_printf(b->out, "%s%s", b->out->len == 0 ? "<div>" : "<br>",
+	    escaped);
+	free(escaped);
+}
+
+static void
+body_end(struct body *b)
+{
+	if (b->is_html && b->out->len != 0)
+		buffer_add_text(b->out, "</div>");
+}
+
+/* ---- a verdict --------------------------------------------------------- */
+
+static int
+guard_write(struct ledger *l, struct answer *a, int64_t event_id,
+    sqlite3_stmt *event)
+{
+	char key[64], not_before[CLOCK_STAMP_SIZE];
+
+	(void)snprintf(key, sizeof(key), "guard_ack:event:%" PRId64, event_id);
+	ledger_stamp_in(l, ledger_limit(l, LIMIT_guard_delay), not_before);
+	return intent_write(l, a,
+	    &(struct intent){.key = key,
+		.kind = "guard_ack",
+		.event_id = event_id,
+		.bucket_id = row_int(event, 1),
+		.message_kind = "boost",
+		.recording_id = row_int(event, 2),
+		.body = GUARD_BODY,
+		.not_before = not_before});
+}
+
+static int
+holding_write(struct ledger *l, struct answer *a, int64_t event_id,
+    sqlite3_stmt *event)
+{
+	const char *kind = row_text(event, 3), *reason = row_text(event, 5);
+	struct buffer text = {0};
+	struct body body = body_begin(&text, kind);
+	char key[128];
+	int rc;
+
+	(void)snprintf(key, sizeof(key), "holding_reply:event:%" PRId64 ":%s",
+	    event_id, reason);
+	body_line(&body, "Nothing was started: this project is not one that "
+			 "this connector works in.");
+	body_line(&body, "Once it is, this starts the work: " REDISPATCH,
+	    event_id);
+	body_line(&body, "Event %" PRId64 " - " SIGNATURE, event_id);
+	body_end(&body);
+	rc = intent_write(l, a,
+	    &(struct intent){.key = key,
+		.kind = "holding_reply",
+		.event_id = event_id,
+		.answers_reason = reason,
+		.bucket_id = row_int(event, 1),
+		.message_kind = kind,
+		.recording_id = row_int(event, 4),
+		.body = text.bytes,
+		.not_before = l->now});
+	buffer_free(&text);
+	return rc;
+}
+
+int
+lifecycle_verdict(struct ledger *l, struct answer *a, int64_t event_id,
+    enum record_state state)
+{
+	sqlite3_stmt *event;
+	int rc;
+
+	rc = sql_first(l, STMT_LIFECYCLE_EVENT, WITH(v_int(event_id)));
+	if (rc != 1)
+		return rc;
+	event = sql_row(l, STMT_LIFECYCLE_EVENT);
+	if (row_int(event, 0) == 0) /* nobody waits for a word */
+		return 0;
+	if (state == RECORD_ADMITTED || state == RECORD_QUEUED)
+		return guard_write(l, a, event_id, event);
+	if (state == RECORD_BLOCKED &&
+	    strcmp(row_text(event, 5), "no_route") == 0 &&
+	    intent_is_text_kind(row_text(event, 3)))
+		return holding_write(l, a, event_id, event);
+	return 0;
+}
+
+/* ---- an attempt's end -------------------------------------------------- */
+
+static const char *
+stop_sentence(const char *stop_reason)
+{
+	static const struct {
+		const char *reason, *sentence;
+	} sentences[] = {
+		{"finished", "the agent's turn came to its end."},
+		{"failed", "the agent stopped with an error."},
+		{"deadline", "the agent was stopped at its time limit."},
+		{"shutdown", "the agent was stopped with the connector."},
+		{"lost", "the agent, or what watched over it, went away "
+			 "in the middle of its work."},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(sentences) / sizeof(sentences[0]); i++) {
+		if (strcmp(sentences[i].reason, stop_reason) == 0)
+			return sentences[i].sentence;
+	}
+	return "the agent stopped.";
+}
+
+/* What a settled event has to say; NULL: nothing. */
+static const char *
+event_sentence(sqlite3_stmt *row, bool *asks)
+{
+	const char *outcome = row_text(row, 1);
+	bool has_reply = row_int(row, 2) != 0;
+	bool is_withdrawn = row_int(row, 3) != 0;
+	bool is_withdrawn_for_good = row_int(row, 4) != 0;
+
+	*asks = true;
+	if (is_withdrawn)
+		return is_withdrawn_for_good ? "the agent could not be started."
+					     : NULL;
+	if (strcmp(outcome, "failed") == 0)
+		return "reported as failed.";
+	if (strcmp(outcome, "unknown") == 0)
+		return "no outcome was reported; what was done is not known.";
+	*asks = false;
+	if (strcmp(outcome, "succeeded") == 0 && !has_reply)
+		return "reported as done, without a reply.";
+	return NULL;
+}
+
+static int
+completion_lines(struct ledger *l, const char *attempt, struct body *body,
+    const char *head)
+{
+	sqlite3_stmt *row = sql_row(l, STMT_COMPLETION_EVENTS);
+	const char *sentence;
+	bool asks;
+	int rc;
+
+	rc = sql_first(l, STMT_COMPLETION_EVENTS, WITH(v_text(attempt)));
+	for (; rc == 1; rc = sql_next(l, STMT_COMPLETION_EVENTS)) {
+		int64_t id = row_int(row, 0);
+
+		if ((sentence = event_sentence(row, &asks)) == NULL)
+			continue;
+		if (body->out->len == 0)
+			body_line(body, "%s", head);
+		if (asks && row_int(row, 5) == 0)
+			body_line(body,
+			    "Event %" PRId64 ": %s To run it again: "
+			    REDISPATCH, id, sentence, id);
+		else
+			body_line(body, "Event %" PRId64 ": %s", id, sentence);
+	}
+	return rc;
+}
+
+int
+lifecycle_completion(struct ledger *l, const char *attempt, const char *kind,
+    struct buffer *out)
+{
+	struct body body = body_begin(out, kind);
+	char head[LINE_MAX_BYTES];
+	sqlite3_stmt *row;
+	int rc;
+
+	rc = sql_first(l, STMT_COMPLETION_HEAD, WITH(v_text(attempt)));
+	if (rc != 1)
+		return rc;
+	row = sql_row(l, STMT_COMPLETION_HEAD);
+	(void)snprintf(head, sizeof(head), "Task %" PRId64 ": %s",
+	    row_int(row, 0), stop_sentence(row_text(row, 1)));
+	if (completion_lines(l, attempt, &body, head) == -1)
+		return -1;
+	if (out->len != 0)
+		body_line(&body, "Attempt %s - " SIGNATURE, attempt);
+	body_end(&body);
+	return 0;
+}
+
+int
+lifecycle_ended(struct ledger *l, struct answer *a, const char *attempt)
+{
+	struct buffer text = {0};
+	sqlite3_stmt *row;
+	char key[64];
+	const char *kind;
+	int rc;
+
+	rc = sql_first(l, STMT_COMPLETION_PLACE, WITH(v_text(attempt)));
+	if (rc != 1)
+		return rc;
+	row = sql_row(l, STMT_COMPLETION_PLACE);
+	kind = row_text(row, 1);
+	if (!intent_is_text_kind(kind))
+		return 0;
+	rc = lifecycle_completion(l, attempt, kind, &text);
+	(void)snprintf(key, sizeof(key), "completion:attempt:%s", attempt);
+	if (rc == 0)
+		rc = intent_write(l, a,
+		    &(struct intent){.key = key,
+			.kind = "completion",
+			.task_id = row_int(row, 3),
+			.attempt_id = attempt,
+			.bucket_id = row_int(row, 0),
+			.message_kind = kind,
+			.recording_id = row_int(row, 2),
+			.body = text.bytes,
+			.not_before = l->now});
+	buffer_free(&text);
+	return rc;
+}

@@ -1,0 +1,47 @@
+#include <string.h>
+
+#include "ledger/ledger.h"
+
+#define NS_PER_MS INT64_C(1000000)
+
+int64_t
+ledger_limit(const struct ledger *l, enum limit limit)
+{
+	return l->config == NULL ? limit_rows[limit].normal :
+				   l->config->limits[limit];
+}
+
+void
+ledger_stamp_in(const struct ledger *l, int64_t ms,
+    char out[static CLOCK_STAMP_SIZE])
+{
+	int64_t ns;
+
+	/* A duration that no stamp can hold ends at the last one. */
+	if (ms > INT64_MAX / NS_PER_MS ||
+	    __builtin_add_overflow(l->now_ns, ms * NS_PER_MS, &ns))
+		ns = INT64_MAX;
+	clock_stamp_ns(ns < 0 ? 0 : ns, out);
+}
+
+bool
+ledger_is_stamp(const char *text)
+{
+	char again[CLOCK_STAMP_SIZE];
+	int64_t ns;
+
+	if (clock_parse(text, &ns) == -1)
+		return false;
+	clock_stamp_ns(ns, again);
+	return strcmp(text, again) == 0;
+}
+
+int64_t
+ledger_ms_until(const struct ledger *l, const char *stamp)
+{
+	int64_t ns;
+
+	if (clock_parse(stamp, &ns) == -1 || ns <= l->now_ns)
+		return 0;
+	return (ns - l->now_ns + NS_PER_MS - 1) / NS_PER_MS;
+}
