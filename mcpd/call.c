@@ -1,0 +1,162 @@
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/xmalloc.h"
+#include "mcpd/answer.h"
+#include "mcpd/call.h"
+#include "mcpd/fit.h"
+#include "mcpd/message.h"
+#include "mcpd/refusal.h"
+#include "mcpd/stream.h"
+
+static void
+call_free(struct call *call)
+{
+	struct server *s = call->server;
+
+	TAILQ_REMOVE(&s->calls, call, entry);
+	s->call_count--;
+	event_free(call->deadline);
+	free(call->state);
+	free(call->id);
+	free(call);
+	server_check_idle(s);
+}
+
+/* Nobody waits any more; what a peer owes is waited for. */
+static void
+call_leave(struct call *call)
+{
+	call->stream->call_count--;
+	call->stream = NULL;
+	if (call->batch != NULL)
+		batch_release(call->batch);
+	call->batch = NULL;
+	(void)event_del(call->deadline);
+	if (!call->is_asking)
+		call_free(call);
+}
+
+static void
+call_on_deadline(evutil_socket_t fd, short what, void *arg)
+{
+	struct call *call = arg;
+	int64_t ms = call->server->call_deadline_ms;
+
+	(void)fd;
+	(void)what;
+	if (call->late != NULL)
+		call->late(call);
+	else
+		call_refuse(call, "cancelled",
+		    "The call was cancelled: there was no answer within %lld "
+		    "ms. Call again: nothing is done twice.",
+		    (long long)ms);
+}
+
+struct call *
+call_new(const struct origin *o)
+{
+	struct server *s = o->stream->server;
+	struct timeval tv = {.tv_sec = s->call_deadline_ms / 1000,
+	    .tv_usec = s->call_deadline_ms % 1000 * 1000};
+	struct call *call;
+
+	if (o->stream->call_count >= CALLS_IN_FLIGHT_MAX ||
+	    s->call_count >= CALLS_MAX)
+		return NULL;
+	call = xcalloc(1, sizeof(*call));
+	call->server = s;
+	call->stream = o->stream;
+	call->batch = o->batch;
+	call->id = xmemdup(o->id.bytes, o->id.len);
+	call->id_len = o->id.len;
+	call->is_modern = o->is_modern;
+	call->deadline = event_new(s->base, -1, 0, call_on_deadline, call);
+	if (call->deadline == NULL || event_add(call->deadline, &tv) == -1)
+		fatalx("call: no event");
+	if (call->batch != NULL)
+		batch_hold(call->batch);
+	o->stream->call_count++;
+	s->call_count++;
+	TAILQ_INSERT_TAIL(&s->calls, call, entry);
+	return call;
+}
+
+static void
+call_on_answer(struct peer *peer, struct msg *reply, void *arg)
+{
+	struct call *call = arg;
+
+	(void)peer;
+	call->is_asking = false;
+	if (call->stream == NULL)
+		call_free(call);
+	else
+		call->answered(call, reply);
+}
+
+void
+call_ask(struct call *call, struct peer *peer, struct msg *m,
+    void (*answered)(struct call *call, struct msg *reply))
+{
+	call->is_asking = true;
+	call->answered = answered;
+	(void)peer_request(peer, m, call_on_answer, call);
+}
+
+void
+call_answer(struct call *call, json_t *json, bool is_error)
+{
+	struct origin o = {.stream = call->stream,
+	    .batch = call->batch,
+	    .id = {call->id, call->id_len},
+	    .is_modern = call->is_modern};
+	struct buffer response = {0};
+	struct json_span span;
+	char *text = fit_text(json, &span.len);
+
+	span.bytes = text;
+	answer_tool(&response, &o.id, o.is_modern, &span, is_error);
+	origin_send(&o, &response);
+	buffer_free(&response);
+	free(text);
+	json_decref(json);
+	call_leave(call);
+}
+
+void
+call_refuse(struct call *call, const char *kind, const char *fmt, ...)
+{
+	char text[REFUSAL_TEXT_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	call_answer(call, refusal_json(kind, text), true);
+}
+
+void
+call_abandon(struct call *call)
+{
+	call_leave(call);
+}
+
+void
+call_cancel(struct stream *stream, const struct json_span *id)
+{
+	struct server *s = stream->server;
+	struct call *call, *next;
+	struct json_span have;
+
+	for (call = TAILQ_FIRST(&s->calls); call != NULL; call = next) {
+		next = TAILQ_NEXT(call, entry);
+		have = (struct json_span){call->id, call->id_len};
+		if (call->stream == stream && message_id_equal(&have, id))
+			call_abandon(call);
+	}
+}

@@ -1,0 +1,53 @@
+/*
+ * A call of a tool from its line to its answer. It is answered exactly once:
+ * by its action, by its deadline, or not at all when it was cancelled or its
+ * stream went away. A request that it has put to a peer outlives it.
+ */
+#ifndef MCPD_CALL_H
+#define MCPD_CALL_H
+
+#include "common/json.h"
+#include "mcpd/origin.h"
+#include "mcpd/server.h"
+
+#define CALLS_IN_FLIGHT_MAX 64 /* a stream's (mcp.md 7) */
+#define CALLS_MAX 256          /* with those that nobody waits for */
+
+struct call {
+	TAILQ_ENTRY(call) entry;
+	struct server *server;
+	struct stream *stream; /* NULL: nobody waits for the answer */
+	struct batch *batch;
+	char *id; /* raw token */
+	size_t id_len;
+	bool is_modern;
+	struct event *deadline;
+	bool is_asking; /* a peer owes an answer */
+	/* The peer's answer, and what to say when it comes too late. */
+	void (*answered)(struct call *call, struct msg *reply);
+	void (*late)(struct call *call);
+	void *state; /* the action's own, freed with free() */
+};
+
+/* NULL when too many are in flight. */
+struct call *call_new(const struct origin *o);
+
+/* Ask PEER; M's descriptors are taken. One request at a time. */
+void call_ask(struct call *call, struct peer *peer, struct msg *m,
+    void (*answered)(struct call *call, struct msg *reply));
+
+/*
+ * JSON, taken over, as pretty text, its contents cut to the size rule. After
+ * this and the next the call is gone.
+ */
+void call_answer(struct call *call, json_t *json, bool is_error);
+/* An error of mcpd/refusal's kinds, flagged as one. */
+void call_refuse(struct call *call, const char *kind, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* No answer: cancelled, or its stream is gone. */
+void call_abandon(struct call *call);
+
+/* Abandon every call of STREAM with that id. */
+void call_cancel(struct stream *stream, const struct json_span *id);
+
+#endif

@@ -1,0 +1,215 @@
+#include <sys/socket.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/xmalloc.h"
+#include "mcpd/message.h"
+#include "mcpd/stream.h"
+#include "mcpd/wire.h"
+
+#define READ_SIZE 65536
+/* Above this we do not read; above that the reader is given up. */
+#define QUEUE_HIGH (1024 * 1024)
+#define QUEUE_MAX (4 * 1024 * 1024)
+#define STUCK_S 30
+
+enum receive { RECEIVED, RECEIVED_NOTHING, RECEIVED_END };
+
+static size_t
+stream_queued(const struct stream *stream)
+{
+	return stream->out.len - stream->written;
+}
+
+/* ---- writing ---------------------------------------------------------- */
+
+/* What was computed for a reader that is gone goes nowhere. */
+static void
+stream_deafen(struct stream *stream)
+{
+	stream->is_deaf = true;
+	buffer_free(&stream->out);
+	stream->written = 0;
+	(void)event_del(stream->writable);
+	(void)event_del(stream->stuck);
+}
+
+/* Reading follows how much we owe; the stuck timer, whether it moves. */
+static void
+stream_pace(struct stream *stream, bool has_moved)
+{
+	static const struct timeval stuck = {.tv_sec = STUCK_S};
+
+	if (stream_queued(stream) > QUEUE_HIGH)
+		(void)event_del(stream->readable);
+	else
+		(void)event_add(stream->readable, NULL);
+	if (stream_queued(stream) == 0) {
+		(void)event_del(stream->writable);
+		(void)event_del(stream->stuck);
+		return;
+	}
+	(void)event_add(stream->writable, NULL);
+	if (has_moved || !event_pending(stream->stuck, EV_TIMEOUT, NULL))
+		(void)event_add(stream->stuck, &stuck);
+}
+
+static void
+stream_flush(struct stream *stream)
+{
+	bool has_moved = false;
+	ssize_t n;
+
+	while (stream_queued(stream) != 0) {
+		n = send(stream->fd, stream->out.bytes + stream->written,
+		    stream_queued(stream), MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n == -1 && errno == EINTR)
+			continue;
+		if (n == -1 && (errno == EAGAIN || errno == ENOBUFS))
+			break;
+		if (n == -1) {
+			stream_deafen(stream);
+			break;
+		}
+		stream->written += (size_t)n;
+		has_moved = true;
+	}
+	if (stream_queued(stream) == 0) {
+		buffer_free(&stream->out);
+		stream->written = 0;
+	}
+	stream_pace(stream, has_moved);
+}
+
+/* Not in a later turn: a call is answered a wake-up sooner. */
+void
+stream_send(struct stream *stream, const char *bytes, size_t len)
+{
+	if (stream->is_deaf)
+		return;
+	if (stream_queued(stream) + len > QUEUE_MAX) {
+		log_warnx("the worker does not read its answers");
+		stream_deafen(stream);
+		event_active(stream->stuck, EV_TIMEOUT, 0);
+		return;
+	}
+	buffer_add(&stream->out, bytes, len);
+	buffer_add_char(&stream->out, '\n');
+	stream_flush(stream);
+}
+
+static void
+stream_on_writable(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	stream_flush(arg);
+}
+
+static void
+stream_on_stuck(evutil_socket_t fd, short what, void *arg)
+{
+	struct stream *stream = arg;
+
+	(void)fd;
+	(void)what;
+	log_warnx("a worker's connection is stuck: closed");
+	server_disconnect(stream->server, stream);
+}
+
+/* ---- reading ---------------------------------------------------------- */
+
+static void
+stream_take_lines(struct stream *stream)
+{
+	struct json_span line;
+	enum lines_got got;
+
+	while ((got = lines_next(&stream->in, &line)) != LINES_NONE) {
+		if (got == LINES_WHOLE)
+			wire_take(stream, &line);
+		else
+			wire_take_cut(stream, &line);
+	}
+}
+
+void
+stream_feed(struct stream *stream, const char *bytes, size_t len)
+{
+	memcpy(lines_room(&stream->in, len), bytes, len);
+	lines_added(&stream->in, len);
+	stream_take_lines(stream);
+}
+
+/* A reset is an end as well: Node's parents use sockets (mcp.md 1.1). */
+static enum receive
+stream_receive(struct stream *stream)
+{
+	char *room = lines_room(&stream->in, READ_SIZE);
+	ssize_t n = recv(stream->fd, room, READ_SIZE, MSG_DONTWAIT);
+
+	if (n == -1 && (errno == EAGAIN || errno == EINTR))
+		return RECEIVED_NOTHING;
+	if (n <= 0)
+		return RECEIVED_END;
+	lines_added(&stream->in, (size_t)n);
+	stream_take_lines(stream);
+	return RECEIVED;
+}
+
+static void
+stream_on_readable(evutil_socket_t fd, short what, void *arg)
+{
+	struct stream *stream = arg;
+
+	(void)fd;
+	(void)what;
+	if (stream_receive(stream) == RECEIVED_END)
+		server_disconnect(stream->server, stream);
+}
+
+void
+stream_drain(struct stream *stream)
+{
+	stream_deafen(stream);
+	while (stream_receive(stream) == RECEIVED)
+		continue;
+}
+
+/* ---- life ------------------------------------------------------------- */
+
+struct stream *
+stream_new(struct server *s, int fd)
+{
+	struct stream *stream = xcalloc(1, sizeof(*stream));
+
+	stream->server = s;
+	stream->fd = fd;
+	lines_init(&stream->in, MESSAGE_LINE_MAX);
+	(void)evutil_make_socket_closeonexec(fd);
+	stream->readable = event_new(s->base, fd, EV_READ | EV_PERSIST,
+	    stream_on_readable, stream);
+	stream->writable =
+	    event_new(s->base, fd, EV_WRITE, stream_on_writable, stream);
+	stream->stuck = event_new(s->base, -1, 0, stream_on_stuck, stream);
+	if (stream->readable == NULL || stream->writable == NULL ||
+	    stream->stuck == NULL || event_add(stream->readable, NULL) == -1)
+		fatalx("a worker's connection: no event");
+	return stream;
+}
+
+void
+stream_free(struct stream *stream)
+{
+	event_free(stream->readable);
+	event_free(stream->writable);
+	event_free(stream->stuck);
+	(void)close(stream->fd);
+	lines_free(&stream->in);
+	buffer_free(&stream->out);
+	free(stream);
+}

@@ -1,0 +1,39 @@
+/*
+ * A worker's connection: lines in, lines out, and what the wire remembers of
+ * it, which is the negotiated legacy revision and nothing else (mcp.md 3.6).
+ * One writer; the output is bounded, and a reader of it who does not read
+ * stops ours (mcp.md 7).
+ */
+#ifndef MCPD_STREAM_H
+#define MCPD_STREAM_H
+
+#include "mcpd/lines.h"
+#include "mcpd/revision.h"
+#include "mcpd/server.h"
+
+struct stream {
+	struct server *server;
+	int fd;
+	struct event *readable, *writable;
+	struct event *stuck; /* the output has not moved for too long */
+	struct lines in;
+	struct buffer out;
+	size_t written;             /* of OUT */
+	const struct revision *revision; /* NULL: none negotiated */
+	bool is_deaf;               /* output is dropped: nobody reads it */
+	size_t call_count;          /* in flight */
+};
+
+/* FD is taken over and read from the next turn of the loop on. */
+struct stream *stream_new(struct server *s, int fd);
+/* Calls of this stream must be gone. */
+void stream_free(struct stream *stream);
+/* Carry out what can be read now, without an answer. */
+void stream_drain(struct stream *stream);
+/* Bytes as if they had been read; for stream.c and tests. */
+void stream_feed(struct stream *stream, const char *bytes, size_t len);
+
+/* Write a line, given without its LF; at once, as far as it goes. */
+void stream_send(struct stream *stream, const char *bytes, size_t len);
+
+#endif
