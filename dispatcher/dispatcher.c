@@ -27,11 +27,20 @@ dispatcher_limit(const struct dispatcher *d, enum limit limit)
 }
 
 void
+dispatcher_show_count(struct dispatcher *d, const char *name, int64_t count)
+{
+	if (count == 0)
+		role_state(&d->role, name, "%s", "");
+	else
+		role_state(&d->role, name, "%lld", (long long)count);
+}
+
+void
 dispatcher_attempt_over(struct dispatcher *d)
 {
 	int64_t held = attempts_held(d);
 
-	role_state(&d->role, "held", held == 0 ? "" : "%lld", (long long)held);
+	dispatcher_show_count(d, "held", held);
 	if (d->stopping && attempts_count(d) == held)
 		role_exit(&d->role, 0);
 	pass_wanted(d);
@@ -155,7 +164,7 @@ static const struct role_row dispatcher_row = {
     .role = ROLE_DISPATCHER,
     .title = "connectd-dispatcher",
     .nofile = 1024,
-    .writes_files = false,
+    .writes_files = true,
     .sandbox = &dispatcher_profile,
     .peers = {[ROLE_SUPERVISOR] = &supervisor_ops,
 	[ROLE_LEDGER] = &ledger_ops,

@@ -56,6 +56,9 @@ void recover_begin(struct dispatcher *d);
 struct peer *dispatcher_ledger(struct dispatcher *d);
 struct peer *dispatcher_supervisor(struct dispatcher *d);
 int64_t dispatcher_limit(const struct dispatcher *d, enum limit limit);
+/* What status shows; 0 is not shown. */
+void dispatcher_show_count(struct dispatcher *d, const char *name,
+    int64_t count);
 /* An attempt was settled or held: status, the next pass, the end of a stop. */
 void dispatcher_attempt_over(struct dispatcher *d);
 

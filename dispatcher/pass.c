@@ -58,8 +58,7 @@ note_stranded(struct dispatcher *d, int64_t stranded)
 	int64_t now = clock_monotonic_ms();
 
 	if (stranded != d->stranded)
-		role_state(&d->role, "stranded", stranded == 0 ? "" : "%lld",
-		    (long long)stranded);
+		dispatcher_show_count(d, "stranded", stranded);
 	if (stranded > 0 &&
 	    (d->stranded <= 0 ||
 		now - d->stranded_at >=

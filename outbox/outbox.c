@@ -162,7 +162,7 @@ static const struct role_row outbox_row = {
     .role = ROLE_OUTBOX,
     .title = "connectd-outbox",
     .nofile = 1024,
-    .writes_files = false,
+    .writes_files = true,
     .sandbox = &outbox_profile,
     .prepare = outbox_prepare,
     .peers = {[ROLE_SUPERVISOR] = &supervisor_ops,

@@ -1,0 +1,321 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "common/config.h"
+#include "common/xmalloc.h"
+#include "mcp_world.h"
+#include "mcpd/call.h"
+#include "mcpd/tools.h"
+
+static void
+on_asked(struct peer *peer, struct msg *m, void *arg)
+{
+	struct world *w = arg;
+
+	assert_true(w->asked_count < WORLD_ASKED_MAX);
+	w->to[w->asked_count] = peer_reply_to(peer, m);
+	w->asked[w->asked_count++] = m;
+	if (w->answer != NULL)
+		w->answer(w, &w->to[w->asked_count - 1], m);
+}
+
+static void
+on_post_settled(struct peer *peer, struct msg *m, void *arg)
+{
+	struct world *w = arg;
+
+	server_post_settled(&w->server, m->post_settled.intent_id);
+	msg_free(m);
+}
+
+static void
+on_ledger_linked(struct peer *peer, void *arg)
+{
+	struct world *w = arg;
+
+	server_post_settled(&w->server, 0);
+}
+
+static void
+on_broken(struct peer *peer, const char *text, void *arg)
+{
+	fail_msg("%s", text);
+}
+
+static const peer_handler their_handlers[MSG_COUNT] = {
+	[MSG_GET_DISPATCH] = on_asked,
+	[MSG_ACK_DISPATCH] = on_asked,
+	[MSG_COMPLETE_DISPATCH] = on_asked,
+	[MSG_POST] = on_asked,
+	[MSG_READ_THREAD] = on_asked,
+};
+static const struct peer_ops their_ops = {
+	.handlers = their_handlers, .broken = on_broken};
+static const peer_handler our_handlers[MSG_COUNT] = {
+	[MSG_POST_SETTLED] = on_post_settled};
+static const struct peer_ops our_ops = {.handlers = our_handlers,
+	.linked = on_ledger_linked,
+	.broken = on_broken};
+
+static void
+join(struct world *w, struct peer *a, struct peer *b)
+{
+	int fds[2];
+
+	assert_int_equal(0, socketpair(AF_UNIX, SOCK_STREAM, 0, fds));
+	peer_attach(a, fds[0], w->generation);
+	peer_attach(b, fds[1], w->generation);
+}
+
+static void
+their_ends(struct world *w)
+{
+	w->generation++;
+	w->ledger = peer_new(w->base, ROLE_LEDGER, ROLE_MCPD,
+	    "att_0123456789abcdef01234567", &their_ops, w);
+	w->intake = peer_new(w->base, ROLE_INTAKE, ROLE_MCPD,
+	    "att_0123456789abcdef01234567", &their_ops, w);
+	join(w, w->server.ledger, w->ledger);
+	join(w, w->server.intake, w->intake);
+}
+
+void
+world_unlink(struct world *w)
+{
+	peer_free(w->ledger);
+	peer_free(w->intake);
+	w->ledger = w->intake = NULL;
+	world_turn(w);
+}
+
+void
+world_relink(struct world *w)
+{
+	if (w->ledger != NULL)
+		world_unlink(w);
+	their_ends(w);
+	world_turn(w);
+}
+
+void
+world_connect(struct world *w)
+{
+	int fds[2];
+
+	if (w->worker != -1)
+		(void)close(w->worker);
+	lines_free(&w->heard);
+	assert_int_equal(0, socketpair(AF_UNIX, SOCK_STREAM, 0, fds));
+	w->worker = fds[1];
+	server_connect(&w->server, fds[0]);
+	world_turn(w);
+}
+
+struct world *
+world_new(void)
+{
+	struct world *w = xcalloc(1, sizeof(*w));
+
+	w->base = event_base_new();
+	server_init(&w->server, w->base, DOMAINS_ALL);
+	memset(w->server.token, 't', TOKEN_LEN);
+	w->server.agent_id = 52007412;
+	w->server.call_deadline_ms = 60000;
+	w->server.post_wait_ms = 20000;
+	w->server.ledger = peer_new(
+	    w->base, ROLE_MCPD, ROLE_LEDGER, "", &our_ops, w);
+	w->server.intake = peer_new(
+	    w->base, ROLE_MCPD, ROLE_INTAKE, "", &our_ops, w);
+	w->worker = -1;
+	lines_init(&w->heard, 64 * 1024 * 1024);
+	their_ends(w);
+	world_connect(w);
+	return w;
+}
+
+void
+world_free(struct world *w)
+{
+	struct call *call;
+	size_t i;
+
+	if (w->worker != -1)
+		(void)close(w->worker);
+	world_turn(w);
+	server_clear(&w->server);
+	/* Calls that wait for a peer that will not answer any more. */
+	while ((call = TAILQ_FIRST(&w->server.calls)) != NULL) {
+		TAILQ_REMOVE(&w->server.calls, call, entry);
+		event_free(call->deadline);
+		free(call->state);
+		free(call->id);
+		free(call);
+	}
+	peer_free(w->server.ledger);
+	peer_free(w->server.intake);
+	peer_free(w->ledger);
+	peer_free(w->intake);
+	for (i = 0; i < w->asked_count; i++)
+		msg_free(w->asked[i]);
+	lines_free(&w->heard);
+	event_base_free(w->base);
+	free(w);
+}
+
+void
+world_turn(struct world *w)
+{
+	int i;
+
+	for (i = 0; i < 12; i++)
+		(void)event_base_loop(w->base, EVLOOP_NONBLOCK);
+}
+
+void
+world_write(struct world *w, const char *bytes, size_t len)
+{
+	ssize_t n;
+
+	while (len > 0) {
+		n = send(w->worker, bytes, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (n > 0) {
+			bytes += n;
+			len -= (size_t)n;
+		}
+		world_turn(w);
+	}
+	world_turn(w);
+}
+
+void
+world_say(struct world *w, const char *line)
+{
+	char *text;
+	int len = xasprintf(&text, "%s\n", line);
+
+	world_write(w, text, (size_t)len);
+	free(text);
+}
+
+const char *
+world_hear(struct world *w)
+{
+	static char *copy;
+	struct json_span line;
+	enum lines_got got;
+	ssize_t n;
+
+	for (;;) {
+		got = lines_next(&w->heard, &line);
+		if (got != LINES_NONE)
+			break;
+		n = recv(w->worker, lines_room(&w->heard, 65536), 65536,
+		    MSG_DONTWAIT);
+		if (n <= 0)
+			return NULL;
+		lines_added(&w->heard, (size_t)n);
+		world_turn(w);
+	}
+	free(copy);
+	copy = xstrndup(line.bytes, line.len);
+	return copy;
+}
+
+static void
+fill(struct buffer *out, struct world *w, const char *line)
+{
+	const char *at;
+
+	for (; (at = strchr(line, '@')) != NULL; line = at) {
+		buffer_add(out, line, (size_t)(at - line));
+		if (strncmp(at, "@TOOLS@", 7) == 0) {
+			buffer_add(out, w->server.tools.bytes,
+			    w->server.tools.len);
+			at += 7;
+		} else if (strncmp(at, "@INSTRUCTIONS@", 14) == 0) {
+			json_write_string(out, tools_instructions,
+			    strlen(tools_instructions));
+			at += 14;
+		} else {
+			buffer_add_char(out, *at++);
+		}
+	}
+	buffer_add_text(out, line);
+}
+
+void
+world_expect(struct world *w, const char *line)
+{
+	struct buffer want = {0};
+	const char *have = world_hear(w);
+
+	fill(&want, w, line);
+	if (have == NULL)
+		fail_msg("silence instead of %s", want.bytes);
+	assert_string_equal(want.bytes, have);
+	buffer_free(&want);
+}
+
+void
+world_expect_silence(struct world *w)
+{
+	const char *have = world_hear(w);
+
+	if (have != NULL)
+		fail_msg("not silent: %s", have);
+}
+
+void
+world_initialize(struct world *w, const char *version)
+{
+	char *line;
+
+	(void)xasprintf(&line,
+	    "{\"jsonrpc\":\"2.0\",\"id\":\"open\",\"method\":\"initialize\","
+	    "\"params\":{\"protocolVersion\":\"%s\",\"capabilities\":{},"
+	    "\"clientInfo\":{\"name\":\"t\",\"version\":\"1\"}}}",
+	    version);
+	world_say(w, line);
+	free(line);
+	assert_non_null(world_hear(w));
+}
+
+const char *
+world_call(struct world *w, const char *tool, const char *arguments,
+    bool *is_error)
+{
+	static char *text;
+	const char *line;
+	char *request;
+	json_t *answer, *block;
+	int failed;
+
+	(void)xasprintf(&request,
+	    "{\"jsonrpc\":\"2.0\",\"id\":77,\"method\":\"tools/call\","
+	    "\"params\":{\"name\":\"%s\",\"arguments\":%s}}",
+	    tool, arguments);
+	world_say(w, request);
+	free(request);
+	line = world_hear(w);
+	if (line == NULL)
+		return NULL;
+	answer = json_loads(line, 0, NULL);
+	assert_non_null(answer);
+	assert_int_equal(0, json_unpack(answer, "{s:{s:[o],s:b}}", "result",
+	    "content", &block, "isError", &failed));
+	assert_string_equal("text",
+	    json_string_value(json_object_get(block, "type")));
+	free(text);
+	text = xstrdup(json_string_value(json_object_get(block, "text")));
+	*is_error = failed != 0;
+	json_decref(answer);
+	return text;
+}

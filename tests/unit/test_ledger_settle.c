@@ -1,0 +1,292 @@
+/* END: what an attempt's end makes of its records (ledger.md 3.4.2). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "ledger/task.h"
+#include "tests/unit/ledger_fixture.h"
+
+static const char *
+launched(struct fixture *f, int64_t id, const char *attempt)
+{
+	(void)record_event(f, id);
+	(void)admit_event(f, id, "k");
+	return launch(f, id, attempt);
+}
+
+/* A sibling that waits on task 1, unexposed: what a join will do. */
+static void
+join(struct fixture *f, int64_t id)
+{
+	(void)record_event(f, id);
+	(void)admit_event(f, id, "k");
+	sql_ok(f,
+	    "INSERT INTO task_events (task_id, event_id, conversation_key)"
+	    " VALUES (1, %lld, 'k');"
+	    "UPDATE events SET state = 'dispatched' WHERE id = %lld",
+	    (long long)id, (long long)id);
+}
+
+static const char *
+row(struct fixture *f, int64_t task_id, int64_t id)
+{
+	return sql_get(f,
+	    "SELECT delivery || ' ' || outcome || ' ' ||"
+	    " (withdrawn_at IS NOT NULL) FROM task_events"
+	    " WHERE task_id = %lld AND event_id = %lld",
+	    (long long)task_id, (long long)id);
+}
+
+static void
+unreported_work_is_unknown(void **state)
+{
+	struct fixture *f = *state;
+	struct msg *ended;
+
+	(void)launched(f, 101, ATT_1);
+	run_attempt(f, ATT_1, 4242);
+	fixture_forget(f);
+	ended = end_attempt(f, ATT_1, "lost");
+	assert_string_equal("lost", ended->ended.stop_reason);
+	assert_int_equal(1, ended->ended.unknown);
+	assert_int_equal(0, ended->ended.withdrawn);
+	assert_int_equal(101, ended->ended.first_unknown);
+	assert_string_equal("completed", state_of(f, 101));
+	assert_string_equal("completed unknown 0", row(f, 1, 101));
+	assert_int_equal(1,
+	    sql_int(f, "SELECT COUNT(*) FROM tasks"
+		       " WHERE ended_at = superseded_at"));
+	assert_string_equal("{\"type\":\"dispatch\",\"task_id\":1,"
+			    "\"attempt_id\":\"" ATT_1 "\",\"state\":"
+			    "\"ended\",\"stop_reason\":\"lost\"}",
+	    f->lines[0]);
+}
+
+static void
+a_reported_outcome_stands(void **state)
+{
+	struct fixture *f = *state;
+	const char *token = launched(f, 101, ATT_1);
+	struct msg *ended;
+
+	(void)get_dispatch(f, token, 0, ATT_1);
+	(void)complete_dispatch(f, token, 101, "succeeded", ATT_1);
+	assert_string_equal("completed", state_of(f, 101));
+	ended = end_attempt(f, ATT_1, "lost");
+	assert_int_equal(0, ended->ended.unknown);
+	assert_string_equal("completed succeeded 0", row(f, 1, 101));
+}
+
+static void
+pulled_and_acknowledged_work_is_unknown_too(void **state)
+{
+	struct fixture *f = *state;
+	const char *token = launched(f, 101, ATT_1);
+
+	(void)get_dispatch(f, token, 0, ATT_1);
+	(void)ack_dispatch(f, token, 101, 7, ATT_1);
+	(void)end_attempt(f, ATT_1, "finished");
+	assert_string_equal("completed unknown 0", row(f, 1, 101));
+}
+
+static void
+what_nobody_saw_goes_back(void **state)
+{
+	struct fixture *f = *state;
+
+	(void)launched(f, 101, ATT_1);
+	join(f, 102);
+	(void)end_attempt(f, ATT_1, "finished");
+	assert_string_equal("completed", state_of(f, 101));
+	assert_string_equal("admitted", state_of(f, 102));
+	assert_string_equal("admitted  0", row(f, 1, 102));
+}
+
+static void
+a_tagged_sibling_that_goes_back_is_held(void **state)
+{
+	struct fixture *f = *state;
+
+	(void)launched(f, 101, ATT_1);
+	join(f, 102);
+	sql_ok(f, "UPDATE events SET review = 1 WHERE id = 102");
+	(void)end_attempt(f, ATT_1, "finished");
+	assert_string_equal("held", state_of(f, 102));
+}
+
+/* A redispatch has retired the rows already; all of them come out. */
+static void
+retired_rows_are_settled_as_well(void **state)
+{
+	struct fixture *f = *state;
+
+	(void)launched(f, 101, ATT_1);
+	join(f, 102);
+	/* A supersession by half: the rows retire, no record comes back. */
+	sql_ok(f, "UPDATE tasks SET superseded_at = 's'");
+	(void)end_attempt(f, ATT_1, "lost");
+	assert_string_equal("completed", state_of(f, 101));
+	assert_string_equal("completed unknown 0", row(f, 1, 101));
+	assert_string_equal("admitted", state_of(f, 102));
+}
+
+static void
+a_failed_start_is_tried_once_more(void **state)
+{
+	struct fixture *f = *state;
+	struct msg *ended;
+
+	(void)launched(f, 101, ATT_1);
+	ended = spawn_failed(f, ATT_1);
+	assert_int_equal(1, ended->ended.withdrawn);
+	assert_int_equal(0, ended->ended.unknown);
+	assert_string_equal("admitted", state_of(f, 101));
+	assert_string_equal("exposed  1", row(f, 1, 101));
+	fixture_restart(f);
+	assert_string_not_equal("", launch(f, 101, ATT_2));
+	ended = spawn_failed(f, ATT_2);
+	assert_int_equal(1, ended->ended.withdrawn);
+	assert_string_equal("blocked spawn_failed",
+	    sql_get(f, "SELECT state || ' ' || reason FROM events"
+		       " WHERE snapshot IS NULL"));
+}
+
+static void
+no_retry_blocks_at_once(void **state)
+{
+	struct fixture *f = *state;
+	struct msg m = end_of(ATT_1, "failed");
+
+	(void)launched(f, 101, ATT_1);
+	m.end.spawn_failed = m.end.no_retry = true;
+	(void)fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_ENDED);
+	assert_string_equal("blocked", state_of(f, 101));
+}
+
+/* A newer configuration refused it: no retry is spent. */
+static void
+an_uncharged_withdrawal_costs_nothing(void **state)
+{
+	struct fixture *f = *state;
+	struct msg m = end_of(ATT_1, "failed");
+
+	(void)launched(f, 101, ATT_1);
+	m.end.spawn_failed = m.end.uncharged = true;
+	(void)fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_ENDED);
+	assert_string_equal("admitted", state_of(f, 101));
+	(void)launch(f, 101, ATT_2);
+	(void)spawn_failed(f, ATT_2);
+	assert_string_equal("admitted", state_of(f, 101));
+	(void)launch(f, 101, ATT_3);
+	(void)spawn_failed(f, ATT_3);
+	assert_string_equal("blocked", state_of(f, 101));
+}
+
+/* What a worker pulled was seen, whatever the driver says of its process. */
+static void
+pulled_work_is_never_withdrawn(void **state)
+{
+	struct fixture *f = *state;
+	const char *token = launched(f, 101, ATT_1);
+
+	(void)get_dispatch(f, token, 0, ATT_1);
+	(void)spawn_failed(f, ATT_1);
+	assert_string_equal("completed unknown 0", row(f, 1, 101));
+}
+
+static void
+an_end_returns_what_the_rows_say(void **state)
+{
+	struct fixture *f = *state;
+	struct msg m = end_of(ATT_1, "finished"), *ended;
+
+	assert_failed(fixture_ask(f, &m, ROLE_DISPATCHER, ""), "not_found");
+	(void)launched(f, 101, ATT_1);
+	(void)end_attempt(f, ATT_1, "lost");
+	fixture_forget(f);
+	ended = end_attempt(f, ATT_1, "finished"); /* the first one stands */
+	assert_string_equal("lost", ended->ended.stop_reason);
+	assert_int_equal(1, ended->ended.unknown);
+	assert_int_equal(0, f->line_count);
+}
+
+static void
+an_end_of_another_form_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct msg m = end_of(ATT_1, "canceled");
+
+	(void)launched(f, 101, ATT_1);
+	assert_failed(fixture_ask(f, &m, ROLE_DISPATCHER, ""), "refused");
+	m.end.stop_reason = "lost";
+	m.end.spawn_failed = true;
+	assert_failed(fixture_ask(f, &m, ROLE_DISPATCHER, ""), "refused");
+	m.end.stop_reason = "failed";
+	m.end.spawn_failed = false;
+	m.end.no_retry = true;
+	assert_failed(fixture_ask(f, &m, ROLE_DISPATCHER, ""), "refused");
+	assert_string_equal("launching",
+	    sql_get(f, "SELECT state FROM attempts"));
+}
+
+/* A settlement is whole or it is not. */
+static void
+a_notice_that_cannot_be_written_undoes_the_end(void **state)
+{
+	struct fixture *f = *state;
+	struct msg m = end_of(ATT_1, "lost");
+
+	(void)launched(f, 101, ATT_1);
+	sql_ok(f, "CREATE TRIGGER spoil BEFORE INSERT ON outbox BEGIN"
+		  " SELECT RAISE(ABORT, 'spoilt'); END");
+	assert_failed(fixture_ask(f, &m, ROLE_DISPATCHER, ""), "refused");
+	assert_string_equal("dispatched", state_of(f, 101));
+	assert_string_equal("launching",
+	    sql_get(f, "SELECT state FROM attempts"));
+	sql_ok(f, "DROP TRIGGER spoil");
+	(void)end_attempt(f, ATT_1, "lost");
+}
+
+static void
+an_end_frees_conversation_and_directory(void **state)
+{
+	struct fixture *f = *state;
+
+	(void)launched(f, 101, ATT_1);
+	(void)record_event(f, 102);
+	(void)admit_event(f, 102, "k");
+	fixture_forget(f);
+	(void)end_attempt(f, ATT_1, "finished");
+	assert_int_equal(MSG_WORK_WAITS,
+	    f->notices[f->notice_count - 1].type);
+	assert_string_not_equal("", launch(f, 102, ATT_2));
+}
+
+int
+main(void)
+{
+#define TEST(name)                                                             \
+	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+	static const struct CMUnitTest tests[] = {
+		TEST(unreported_work_is_unknown),
+		TEST(a_reported_outcome_stands),
+		TEST(pulled_and_acknowledged_work_is_unknown_too),
+		TEST(what_nobody_saw_goes_back),
+		TEST(a_tagged_sibling_that_goes_back_is_held),
+		TEST(retired_rows_are_settled_as_well),
+		TEST(a_failed_start_is_tried_once_more),
+		TEST(no_retry_blocks_at_once),
+		TEST(an_uncharged_withdrawal_costs_nothing),
+		TEST(pulled_work_is_never_withdrawn),
+		TEST(an_end_returns_what_the_rows_say),
+		TEST(an_end_of_another_form_is_refused),
+		TEST(a_notice_that_cannot_be_written_undoes_the_end),
+		TEST(an_end_frees_conversation_and_directory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

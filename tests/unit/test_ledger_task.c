@@ -1,0 +1,539 @@
+/* What may start, LAUNCH, REKEY, and an attempt until its end. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "ledger/task.h"
+#include "ledger/token.h"
+#include "tests/unit/ledger_fixture.h"
+
+static struct msg_startable *
+startable(struct fixture *f, int64_t after)
+{
+	struct msg m = {.type = MSG_NEXT_STARTABLE};
+
+	m.next_startable.after = after;
+	m.next_startable.generation = 1;
+	return &fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_STARTABLE)
+		    ->startable;
+}
+
+static void
+admitted(struct fixture *f, int64_t id, const char *key)
+{
+	(void)record_event(f, id);
+	assert_string_equal("admitted", admit_event(f, id, key));
+}
+
+static int
+launch_fails(struct fixture *f, int64_t id, const char *attempt,
+    const char *reason)
+{
+	struct msg m = launch_of(id, attempt);
+	int64_t before = sql_int(f, "SELECT COUNT(*) FROM tasks");
+
+	assert_failed(fixture_ask(f, &m, ROLE_DISPATCHER, ""), reason);
+	assert_int_equal(before, sql_int(f, "SELECT COUNT(*) FROM tasks"));
+	return 0;
+}
+
+/* ---- what may start ---------------------------------------------------- */
+
+static void
+the_oldest_of_each_conversation_is_startable(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_false(startable(f, 0)->found);
+	admitted(f, 101, "k");
+	(void)record_event(f, 102);
+	assert_string_equal("queued", admit_event(f, 102, "k"));
+	admitted(f, 103, "l");
+	assert_int_equal(101, startable(f, 0)->event_id);
+	assert_int_equal(PROJECT, startable(f, 0)->project_id);
+	assert_int_equal(103, startable(f, 101)->event_id);
+	assert_false(startable(f, 103)->found);
+}
+
+static void
+a_queued_record_starts_when_its_conversation_is_free(void **state)
+{
+	struct fixture *f = *state;
+
+	admitted(f, 101, "k");
+	(void)record_event(f, 102);
+	(void)admit_event(f, 102, "k");
+	(void)launch(f, 101, ATT_1);
+	assert_false(startable(f, 0)->found);
+	(void)end_attempt(f, ATT_1, "finished");
+	assert_int_equal(102, startable(f, 0)->event_id);
+	assert_string_not_equal("", launch(f, 102, ATT_2));
+	assert_string_equal("dispatched", state_of(f, 102));
+}
+
+/* Out of order by hand: an older admitted record always goes first. */
+static void
+nothing_overtakes_an_older_admitted_record(void **state)
+{
+	struct fixture *f = *state;
+	struct msg m = launch_of(102, ATT_1), *reply;
+
+	admitted(f, 101, "k");
+	(void)record_event(f, 102);
+	(void)admit_event(f, 102, "k");
+	/* Not startable itself, it still holds its place. */
+	sql_ok(f, "UPDATE events SET snapshot = NULL WHERE id = 101");
+	assert_false(startable(f, 0)->found);
+	reply = fixture_ask(f, &m, ROLE_DISPATCHER, "");
+	assert_failed(reply, "busy");
+	assert_non_null(strstr(reply->failed.text, "101"));
+	assert_non_null(strstr(reply->failed.text, "102"));
+}
+
+static void
+routes_decide_what_is_startable(void **state)
+{
+	struct fixture *f = *state;
+
+	admitted(f, 101, "k");
+	config_route_add(f->config, PROJECT, "/srv/elsewhere", "", false);
+	fixture_config_changed(f);
+	assert_false(startable(f, 0)->found);
+	assert_int_equal(1, startable(f, 0)->stranded);
+	(void)launch_fails(f, 101, ATT_1, "refused");
+	config_route_add(f->config, PROJECT, ROUTE, "", false);
+	fixture_config_changed(f);
+	assert_int_equal(0, startable(f, 0)->stranded);
+	assert_true(startable(f, 0)->found);
+	f->config->readable = false;
+	fixture_config_changed(f);
+	assert_false(startable(f, 0)->found);
+	(void)launch_fails(f, 101, ATT_1, "refused");
+}
+
+static void
+the_scope_narrows_what_is_startable(void **state)
+{
+	struct fixture *f = *state;
+
+	admitted(f, 101, "k");
+	config_ids_add(&f->config->scope, OTHER_PROJECT);
+	fixture_config_changed(f);
+	assert_false(startable(f, 0)->found);
+	assert_int_equal(0, startable(f, 0)->stranded); /* not in its scope */
+	config_ids_add(&f->config->scope, PROJECT);
+	fixture_config_changed(f);
+	assert_true(startable(f, 0)->found);
+}
+
+static void
+one_task_for_a_directory(void **state)
+{
+	struct fixture *f = *state;
+
+	admitted(f, 101, "k");
+	admitted(f, 102, "l");
+	(void)launch(f, 101, ATT_1);
+	assert_false(startable(f, 0)->found);
+	(void)launch_fails(f, 102, ATT_2, "busy");
+	(void)end_attempt(f, ATT_1, "finished");
+	assert_int_equal(102, startable(f, 0)->event_id);
+}
+
+static void
+another_generation_is_stale(void **state)
+{
+	struct fixture *f = *state;
+	struct msg next = {.type = MSG_NEXT_STARTABLE};
+	struct msg m = launch_of(101, ATT_1);
+
+	admitted(f, 101, "k");
+	next.next_startable.generation = 2;
+	assert_failed(fixture_ask(f, &next, ROLE_DISPATCHER, ""),
+	    "stale_config");
+	m.launch.generation = 2;
+	assert_failed(fixture_ask(f, &m, ROLE_DISPATCHER, ""), "stale_config");
+}
+
+/* ---- launch ------------------------------------------------------------ */
+
+static void
+a_launch_is_task_row_attempt_and_exposure(void **state)
+{
+	struct fixture *f = *state;
+
+	admitted(f, 101, "recording:7");
+	fixture_forget(f);
+	(void)launch(f, 101, ATT_1);
+	assert_string_equal("dispatched", state_of(f, 101));
+	assert_string_equal(
+	    "recording:7 /srv/web /srv/web claude 101 "
+	    "2026-01-05T09:45:00.000000000Z",
+	    sql_get(f, "SELECT conversation_key || ' ' || route || ' ' ||"
+		       " work_dir || ' ' || driver || ' ' ||"
+		       " originating_event_id || ' ' || deadline_at"
+		       " FROM tasks"));
+	assert_string_equal("recording:7 exposed armed " ATT_1,
+	    sql_get(f, "SELECT conversation_key || ' ' || delivery || ' ' ||"
+		       " guard || ' ' || exposed_attempt_id"
+		       " FROM task_events WHERE exposed_at IS NOT NULL"
+		       " AND pulled_at IS NULL"));
+	assert_string_equal(
+	    "launching 1 claude 11111111-2222-3333-4444-555555555555"
+	    " aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+	    sql_get(f, "SELECT state || ' ' || seq || ' ' || driver || ' ' ||"
+		       " boot_id || ' ' || run_id FROM attempts"));
+	assert_string_equal("{\"type\":\"dispatch\",\"task_id\":1,"
+			    "\"attempt_id\":\"" ATT_1 "\","
+			    "\"event_ids\":[101],\"state\":\"launching\"}",
+	    f->lines[0]);
+}
+
+static void
+only_the_hash_of_a_token_is_kept(void **state)
+{
+	struct fixture *f = *state;
+	char hash[DIGEST_HEX_SIZE];
+	const char *token;
+
+	admitted(f, 101, "k");
+	token = launch(f, 101, ATT_1);
+	assert_int_equal(TOKEN_LEN, strlen(token));
+	token_hash(token, hash);
+	assert_string_equal(hash, sql_get(f, "SELECT token_sha256"
+					     " FROM tasks"));
+}
+
+static void
+a_launch_refused_writes_nothing(void **state)
+{
+	struct fixture *f = *state;
+
+	(void)launch_fails(f, 404, ATT_1, "not_found");
+	(void)record_event(f, 101);
+	(void)launch_fails(f, 101, ATT_1, "refused"); /* seen */
+	(void)admit_event(f, 101, "k");
+	sql_ok(f, "UPDATE events SET snapshot = x''");
+	(void)launch_fails(f, 101, ATT_1, "refused");
+	sql_ok(f, "UPDATE events SET snapshot = '{}', routed = 0");
+	(void)launch_fails(f, 101, ATT_1, "refused");
+	sql_ok(f, "UPDATE events SET routed = 1, content_dropped = 1");
+	(void)launch_fails(f, 101, ATT_1, "refused");
+	sql_ok(f, "UPDATE events SET content_dropped = 0");
+	(void)launch_fails(f, 101, "att_000000000000000000000O01", "refused");
+	assert_int_equal(0, sql_int(f, "SELECT COUNT(*) FROM task_events"));
+	assert_string_equal("admitted", state_of(f, 101));
+	assert_string_not_equal("", launch(f, 101, ATT_1));
+}
+
+static void
+a_record_is_launched_once(void **state)
+{
+	struct fixture *f = *state;
+
+	admitted(f, 101, "k");
+	(void)launch(f, 101, ATT_1);
+	(void)launch_fails(f, 101, ATT_2, "refused");
+}
+
+static void
+a_launch_under_a_hold_is_held(void **state)
+{
+	struct fixture *f = *state;
+
+	admitted(f, 101, "k");
+	sql_ok(f, "INSERT INTO generations (cause, opened_by, opened_at)"
+		  " VALUES ('hold', 'me', 'o');"
+		  "INSERT INTO hold_marker VALUES (1, 1, 'hold', 'me', 'h')");
+	assert_false(startable(f, 0)->found);
+	(void)launch_fails(f, 101, ATT_1, "held");
+	assert_string_equal("admitted", state_of(f, 101));
+}
+
+/* While another record of the key is at work, even retired, it is busy. */
+static void
+handed_work_keeps_its_conversation_busy(void **state)
+{
+	struct fixture *f = *state;
+
+	admitted(f, 101, "k");
+	(void)record_event(f, 102);
+	(void)admit_event(f, 102, "k");
+	(void)launch(f, 101, ATT_1);
+	assert_int_equal(1, task_supersede(&f->l, 1));
+	sql_reset_all(&f->l);
+	sql_ok(f, "UPDATE attempts SET state = 'ended', stop_reason = 'lost';"
+		  "UPDATE tasks SET ended_at = 'e'");
+	assert_string_equal("dispatched", state_of(f, 101));
+	assert_false(startable(f, 0)->found);
+	(void)launch_fails(f, 102, ATT_2, "busy");
+}
+
+/* ---- tokens again ------------------------------------------------------ */
+
+static void
+a_repeated_launch_rekeys(void **state)
+{
+	struct fixture *f = *state;
+	const char *first, *second;
+
+	admitted(f, 101, "k");
+	first = launch(f, 101, ATT_1);
+	second = launch(f, 101, ATT_1);
+	assert_string_not_equal("", second);
+	assert_string_not_equal(first, second);
+	assert_failed(get_dispatch(f, first, 0, ATT_1), "task_token_refused");
+	assert_int_equal(MSG_INSTRUCTION,
+	    get_dispatch(f, second, 0, ATT_1)->type);
+	assert_int_equal(1, sql_int(f, "SELECT COUNT(*) FROM tasks"));
+	assert_int_equal(1, sql_int(f, "SELECT rekeys FROM tasks"));
+	/* Also under a newer configuration: it is launched already. */
+	f->config->generation = 2;
+	fixture_config_changed(f);
+	assert_string_not_equal("", launch(f, 101, ATT_1));
+}
+
+static void
+a_launch_is_not_repeated_once_it_runs(void **state)
+{
+	struct fixture *f = *state;
+
+	admitted(f, 101, "k");
+	admitted(f, 102, "l");
+	(void)launch(f, 101, ATT_1);
+	(void)launch_fails(f, 102, ATT_1, "refused"); /* another's id */
+	run_attempt(f, ATT_1, 4242);
+	(void)launch_fails(f, 101, ATT_1, "refused");
+	(void)end_attempt(f, ATT_1, "finished");
+	(void)launch_fails(f, 101, ATT_1, "refused");
+}
+
+static struct msg *
+rekey(struct fixture *f, const char *attempt)
+{
+	struct msg m = {.type = MSG_REKEY};
+
+	m.rekey.attempt = attempt;
+	return fixture_ask(f, &m, ROLE_DISPATCHER, "");
+}
+
+static void
+the_last_rekey_wins(void **state)
+{
+	struct fixture *f = *state;
+	const char *first, *second, *third;
+
+	admitted(f, 101, "k");
+	first = launch(f, 101, ATT_1);
+	run_attempt(f, ATT_1, 4242);
+	second = token_read(&rekey(f, ATT_1)->rekeyed.token);
+	third = token_read(&rekey(f, ATT_1)->rekeyed.token);
+	assert_failed(get_dispatch(f, first, 0, ATT_1), "task_token_refused");
+	assert_failed(get_dispatch(f, second, 0, ATT_1), "task_token_refused");
+	assert_int_equal(MSG_INSTRUCTION,
+	    get_dispatch(f, third, 0, ATT_1)->type);
+	assert_int_equal(2, sql_int(f, "SELECT rekeys FROM tasks"));
+}
+
+static void
+only_a_live_task_is_rekeyed(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_failed(rekey(f, ATT_1), "not_found");
+	admitted(f, 101, "k");
+	(void)launch(f, 101, ATT_1);
+	assert_int_equal(1, task_supersede(&f->l, 1));
+	sql_reset_all(&f->l);
+	assert_failed(rekey(f, ATT_1), "refused");
+	(void)end_attempt(f, ATT_1, "finished");
+	assert_failed(rekey(f, ATT_1), "refused");
+}
+
+/* ---- an attempt -------------------------------------------------------- */
+
+static void
+running_is_said_once(void **state)
+{
+	struct fixture *f = *state;
+	struct msg m = {.type = MSG_RUNNING};
+
+	admitted(f, 101, "k");
+	(void)launch(f, 101, ATT_1);
+	fixture_forget(f);
+	m.running = (struct msg_running){ATT_1, 4242, 4242, 77, "session"};
+	assert_true(fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_DONE)
+			->done.changed);
+	assert_string_equal("{\"type\":\"dispatch\",\"task_id\":1,"
+			    "\"attempt_id\":\"" ATT_1 "\","
+			    "\"state\":\"running\"}",
+	    f->lines[0]);
+	assert_false(fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_DONE)
+			 ->done.changed);
+	assert_int_equal(1, f->line_count);
+	m.running.pid = 4243;
+	assert_failed(fixture_ask(f, &m, ROLE_DISPATCHER, ""), "refused");
+	(void)end_attempt(f, ATT_1, "finished");
+	m.running.pid = 4242;
+	assert_failed(fixture_ask(f, &m, ROLE_DISPATCHER, ""), "refused");
+	m.running.attempt = ATT_2;
+	assert_failed(fixture_ask(f, &m, ROLE_DISPATCHER, ""), "not_found");
+}
+
+static void
+an_identity_is_what_was_recorded(void **state)
+{
+	struct fixture *f = *state;
+	struct msg m = {.type = MSG_IDENTITY}, *is;
+
+	m.identity.attempt = ATT_1;
+	is = fixture_get(f, &m, ROLE_SUPERVISOR, "", MSG_IDENTITY_IS);
+	assert_false(is->identity_is.found);
+	admitted(f, 101, "k");
+	(void)launch(f, 101, ATT_1);
+	is = fixture_get(f, &m, ROLE_SUPERVISOR, "", MSG_IDENTITY_IS);
+	assert_true(is->identity_is.found);
+	assert_int_equal(0, is->identity_is.pid);
+	run_attempt(f, ATT_1, 4242);
+	is = fixture_get(f, &m, ROLE_SUPERVISOR, "", MSG_IDENTITY_IS);
+	assert_string_equal("running", is->identity_is.state);
+	assert_int_equal(4242, is->identity_is.pid);
+	assert_int_equal(4711, is->identity_is.started_ticks);
+	assert_string_equal(f->l.boot_id, is->identity_is.boot_id);
+	assert_string_equal(f->l.run_id, is->identity_is.run_id);
+}
+
+static void
+refusals_are_numbered(void **state)
+{
+	struct fixture *f = *state;
+	struct msg m = {.type = MSG_REFUSAL}, end;
+
+	admitted(f, 101, "k");
+	(void)launch(f, 101, ATT_1);
+	m.refusal = (struct msg_refusal){ATT_1, 1};
+	assert_true(fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_DONE)
+			->done.changed);
+	assert_false(fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_DONE)
+			 ->done.changed);
+	m.refusal.number = 2;
+	(void)fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_DONE);
+	end = end_of(ATT_1, "finished");
+	end.end.refusals = 3;
+	(void)fixture_get(f, &end, ROLE_DISPATCHER, "", MSG_ENDED);
+	assert_int_equal(5, sql_int(f, "SELECT refusals FROM attempts"));
+	m.refusal.number = 9;
+	(void)fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_DONE);
+	assert_int_equal(5, sql_int(f, "SELECT refusals FROM attempts"));
+}
+
+static void
+progress_is_stamped_while_it_lives(void **state)
+{
+	struct fixture *f = *state;
+	struct msg m = {.type = MSG_PROGRESS};
+
+	m.progress.attempt = ATT_1;
+	assert_failed(fixture_ask(f, &m, ROLE_DISPATCHER, ""), "not_found");
+	admitted(f, 101, "k");
+	(void)launch(f, 101, ATT_1);
+	fixture_wait(5000);
+	(void)fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_DONE);
+	assert_string_equal("2026-01-05T09:00:05.000000000Z",
+	    sql_get(f, "SELECT progress_at FROM attempts"));
+	(void)end_attempt(f, ATT_1, "finished");
+	fixture_wait(5000);
+	assert_false(fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_DONE)
+			 ->done.changed);
+	assert_string_equal("2026-01-05T09:00:05.000000000Z",
+	    sql_get(f, "SELECT progress_at FROM attempts"));
+}
+
+static void
+live_attempts_come_in_launch_order(void **state)
+{
+	struct fixture *f = *state;
+	struct msg m = {.type = MSG_NEXT_LIVE}, *live;
+
+	admitted(f, 101, "k");
+	admitted(f, 102, "l");
+	sql_ok(f, "UPDATE events SET route = '" OTHER_ROUTE "', bucket_id ="
+		  " 11 WHERE id = 102");
+	assert_string_not_equal("", launch(f, 101, ATT_2));
+	assert_string_not_equal("", launch(f, 102, ATT_1));
+	live = fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_LIVE);
+	assert_string_equal(ATT_2, live->live.attempt);
+	assert_int_equal(PROJECT, live->live.project_id);
+	m.next_live.after_task = live->live.task_id;
+	live = fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_LIVE);
+	assert_string_equal(ATT_1, live->live.attempt);
+	assert_int_equal(OTHER_PROJECT, live->live.project_id);
+	(void)end_attempt(f, ATT_1, "finished");
+	live = fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_LIVE);
+	assert_false(live->live.found);
+}
+
+static void
+superseding_gives_back_what_nobody_saw(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(0, task_supersede(&f->l, 404));
+	sql_reset_all(&f->l);
+	admitted(f, 101, "k");
+	(void)launch(f, 101, ATT_1);
+	(void)record_event(f, 102);
+	(void)admit_event(f, 102, "k");
+	sql_ok(f, "INSERT INTO task_events (task_id, event_id,"
+		  " conversation_key) VALUES (1, 102, 'k');"
+		  "UPDATE events SET state = 'dispatched' WHERE id = 102");
+	clock_stamp(f->l.now);
+	assert_int_equal(1, task_supersede(&f->l, 1));
+	sql_reset_all(&f->l);
+	assert_string_equal("dispatched", state_of(f, 101)); /* exposed */
+	assert_string_equal("admitted", state_of(f, 102));
+	fixture_wait(1000);
+	clock_stamp(f->l.now);
+	assert_int_equal(1, task_supersede(&f->l, 1));
+	sql_reset_all(&f->l);
+	assert_string_equal("2026-01-05T09:00:00.000000000Z",
+	    sql_get(f, "SELECT superseded_at FROM tasks"));
+}
+
+int
+main(void)
+{
+#define TEST(name)                                                             \
+	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+	static const struct CMUnitTest tests[] = {
+		TEST(the_oldest_of_each_conversation_is_startable),
+		TEST(a_queued_record_starts_when_its_conversation_is_free),
+		TEST(nothing_overtakes_an_older_admitted_record),
+		TEST(routes_decide_what_is_startable),
+		TEST(the_scope_narrows_what_is_startable),
+		TEST(one_task_for_a_directory),
+		TEST(another_generation_is_stale),
+		TEST(a_launch_is_task_row_attempt_and_exposure),
+		TEST(only_the_hash_of_a_token_is_kept),
+		TEST(a_launch_refused_writes_nothing),
+		TEST(a_record_is_launched_once),
+		TEST(a_launch_under_a_hold_is_held),
+		TEST(handed_work_keeps_its_conversation_busy),
+		TEST(a_repeated_launch_rekeys),
+		TEST(a_launch_is_not_repeated_once_it_runs),
+		TEST(the_last_rekey_wins),
+		TEST(only_a_live_task_is_rekeyed),
+		TEST(running_is_said_once),
+		TEST(an_identity_is_what_was_recorded),
+		TEST(refusals_are_numbered),
+		TEST(progress_is_stamped_while_it_lives),
+		TEST(live_attempts_come_in_launch_order),
+		TEST(superseding_gives_back_what_nobody_saw),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

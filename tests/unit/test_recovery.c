@@ -1,0 +1,257 @@
+/*
+ * Attempts of earlier runs: what proves them gone, what is ended, and what is
+ * held because it cannot be proved (design 5.1, dispatch.md 9 and traps 45-48).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "common/xmalloc.h"
+#include "tests/unit/attempt_house.h"
+
+/* ---- attempts of earlier runs ------------------------------------------- */
+
+static void
+assert_fate(const char *fate, const char *says)
+{
+	struct answer a;
+
+	house_ask_end(&a, EARLIER, 1000);
+	house_await(&a);
+	assert_int_equal(a.type, MSG_TREE_IS);
+	assert_string_equal(a.word, fate);
+	if (strstr(a.text, says) == NULL)
+		fail_msg("\"%s\" does not say \"%s\"", a.text, says);
+	house_assert_refused(EARLIER);
+}
+
+static void
+earlier(const char *run_id, const char *boot_id, pid_t pid)
+{
+	struct identity who;
+	struct error e;
+
+	house.known = (struct msg_identity_is){.found = true,
+	    .state = "running",
+	    .pid = pid,
+	    .pgid = pid,
+	    .boot_id = boot_id,
+	    .run_id = run_id,
+	    .containment = ""};
+	if (pid > 0 && identity_read(pid, &who, &e) == 0)
+		house.known.started_ticks = who.started_ticks;
+}
+
+#define ANOTHER_RUN "22222222222222222222222222222222"
+#define ANOTHER_BOOT "00000000-0000-0000-0000-000000000000"
+
+static void
+test_unknown_to_the_ledger(void **state)
+{
+	(void)state;
+	assert_fate("never_forked", "");
+}
+
+static void
+test_of_this_run(void **state)
+{
+	(void)state;
+	earlier(RUN, house.sv.boot_id, 0);
+	assert_fate("never_forked", "");
+}
+
+static void
+test_of_another_boot(void **state)
+{
+	(void)state;
+	earlier(ANOTHER_RUN, ANOTHER_BOOT, getpid());
+	assert_fate("gone", "");
+}
+
+static void
+test_ended(void **state)
+{
+	(void)state;
+	earlier(ANOTHER_RUN, house.sv.boot_id, getpid());
+	house.known.state = "ended";
+	assert_fate("gone", "");
+}
+
+static void
+test_never_recorded(void **state)
+{
+	(void)state;
+	earlier(ANOTHER_RUN, house.sv.boot_id, 0);
+	assert_fate("held", "never recorded");
+	assert_fate("held", "never recorded"); /* every time it is asked */
+}
+
+static pid_t
+stranger_make(bool as_worker)
+{
+	int pair[2];
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe(pair), 0);
+	pid = fork();
+	if (pid == 0) {
+		(void)setsid();
+		(void)signal(SIGCHLD, SIG_DFL);
+		if (as_worker && house.sv.is_root &&
+		    setresuid(house.sv.worker_account.uid,
+			house.sv.worker_account.uid,
+			house.sv.worker_account.uid) == -1)
+			_exit(1);
+		/* Else it would stay root's in /proc. */
+		(void)prctl(PR_SET_DUMPABLE, 1);
+		(void)!write(pair[1], "x", 1);
+		for (;;)
+			(void)pause();
+	}
+	(void)close(pair[1]);
+	assert_int_equal(read(pair[0], &byte, 1), 1);
+	(void)close(pair[0]);
+	return pid;
+}
+
+static void
+test_recorded(void **state)
+{
+	pid_t pid = stranger_make(true);
+
+	(void)state;
+	earlier(ANOTHER_RUN, house.sv.boot_id, pid);
+	assert_fate("gone", "");
+	assert_int_equal(identity_group_members(pid), 0);
+}
+
+static void
+test_recorded_is_another(void **state)
+{
+	pid_t pid = stranger_make(true);
+
+	(void)state;
+	earlier(ANOTHER_RUN, house.sv.boot_id, pid);
+	house.known.started_ticks--;
+	assert_fate("held", "");
+	assert_int_equal(identity_group_members(pid), 1);
+	(void)kill(pid, SIGKILL);
+}
+
+/* Whatever the record says: no process of anybody else is ended. */
+static void
+test_recorded_of_another_user(void **state)
+{
+	pid_t pid;
+
+	(void)state;
+	if (!house.sv.is_root)
+		skip();
+	pid = stranger_make(false);
+	earlier(ANOTHER_RUN, house.sv.boot_id, pid);
+	assert_fate("held", "not of the workers' user");
+	assert_int_equal(identity_group_members(pid), 1);
+	(void)kill(pid, SIGKILL);
+}
+
+static void
+test_recorded_own_group(void **state)
+{
+	(void)state;
+	earlier(ANOTHER_RUN, house.sv.boot_id, getpid());
+	house.known.pgid = getpgrp();
+	assert_fate("held", "none that may be signalled");
+}
+
+static void
+test_recorded_cgroup(void **state)
+{
+	struct tree *tree;
+	struct error e;
+	char *cgroup, *text;
+	pid_t pid;
+	bool outside;
+	int fd, pidfd;
+
+	(void)state;
+	if (house.sv.cgroup_base == NULL)
+		skip();
+	(void)xasprintf(&cgroup, "%s/%s", house.sv.cgroup_base, EARLIER);
+	(void)xasprintf(&text, "cgroup:%s", cgroup);
+	assert_int_equal(cgroup_make(cgroup, &e), 0);
+	fd = open(cgroup, O_RDONLY | O_DIRECTORY);
+	pid = spawn_fork(fd, &pidfd, &outside);
+	if (pid == 0)
+		for (;;)
+			(void)pause();
+	(void)close(fd);
+	(void)close(pidfd);
+	/* Its process was never recorded: what it was in proves it gone. */
+	earlier(ANOTHER_RUN, house.sv.boot_id, 0);
+	house.known.containment = text;
+	assert_fate("gone", "");
+	tree = tree_of_cgroup(house.sv.base, cgroup);
+	assert_true(tree_is_empty(tree));
+	tree_free(tree);
+	(void)cgroup_remove(cgroup, &e);
+	free(text);
+	free(cgroup);
+}
+
+/* Missing in our own base: gone. Not ours by its name: proves nothing. */
+static void
+test_recorded_cgroup_missing(void **state)
+{
+	char *text;
+
+	(void)state;
+	if (house.sv.cgroup_base == NULL)
+		skip();
+	earlier(ANOTHER_RUN, house.sv.boot_id, 0);
+	(void)xasprintf(&text, "cgroup:%s/%s-x", house.sv.cgroup_base, EARLIER);
+	house.known.containment = text;
+	assert_fate("held", "never recorded");
+	free(text);
+	(void)xasprintf(&text, "cgroup:/no/such/place/%s", EARLIER);
+	house.known.containment = text;
+	assert_fate("held", "never recorded");
+	free(text);
+	(void)xasprintf(&text, "cgroup:%s/%s", house.sv.cgroup_base, EARLIER);
+	house.known.containment = text;
+	assert_fate("gone", "");
+	free(text);
+}
+
+int
+main(int argc, char *argv[])
+{
+#define IN_HOUSE(test) \
+	cmocka_unit_test_setup_teardown(test, house_make, house_remove)
+	const struct CMUnitTest tests[] = {
+	    IN_HOUSE(test_unknown_to_the_ledger),
+	    IN_HOUSE(test_of_this_run),
+	    IN_HOUSE(test_of_another_boot),
+	    IN_HOUSE(test_ended),
+	    IN_HOUSE(test_never_recorded),
+	    IN_HOUSE(test_recorded),
+	    IN_HOUSE(test_recorded_is_another),
+	    IN_HOUSE(test_recorded_of_another_user),
+	    IN_HOUSE(test_recorded_own_group),
+	    IN_HOUSE(test_recorded_cgroup),
+	    IN_HOUSE(test_recorded_cgroup_missing),
+	};
+
+	house_begin(argc, argv);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
