@@ -19,7 +19,7 @@ void buffer_add(struct buffer *b, const void *bytes, size_t len);
 void buffer_add_char(struct buffer *b, char c);
 void buffer_add_text(struct buffer *b, const char *text);
 void buffer_printf(struct buffer *b, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
+    __attribute__((format(printf, 2, 3), nonnull(2)));
 
 /* Hand the bytes over ("" when nothing was added), B is empty again. */
 char *buffer_take(struct buffer *b, size_t *len);

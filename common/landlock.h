@@ -24,6 +24,9 @@
 #define LANDLOCK_CLOSES_SIGNALS (1U << 2)  /* to processes outside */
 #define LANDLOCK_CLOSES_ABSTRACT (1U << 3) /* unix sockets outside */
 
+/* Below it a rename between directories cannot be allowed. */
+#define LANDLOCK_ABI_LEAST 2
+
 struct landlock {
 	int abi;
 	int fd;
@@ -44,6 +47,8 @@ int landlock_prepare(struct landlock *l, unsigned int closes, struct error *e);
  */
 int landlock_allow(const struct landlock *l, const char *path,
     unsigned int gives, bool may_miss, struct error *e);
+/* Read below where /etc/resolv.conf leads; missing directories are skipped. */
+int landlock_allow_resolver(const struct landlock *l, struct error *e);
 /* Enter, and drop the rule set. Sets no_new_privs, which that needs. */
 int landlock_enter(struct landlock *l, struct error *e);
 /* Drop the rule set without entering. */

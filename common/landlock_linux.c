@@ -170,6 +170,21 @@ landlock_allow(const struct landlock *l, const char *path, unsigned int gives,
 }
 
 int
+landlock_allow_resolver(const struct landlock *l, struct error *e)
+{
+	static const char *const dirs[] = {
+	    "/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager"};
+	size_t i;
+
+	for (i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
+		if (landlock_allow(l, dirs[i], LANDLOCK_GIVES_READ, true, e) ==
+		    -1)
+			return -1;
+	}
+	return 0;
+}
+
+int
 landlock_enter(struct landlock *l, struct error *e)
 {
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)

@@ -382,13 +382,23 @@ link_decode(struct link *link, size_t at, size_t len, struct error *e)
 }
 
 /*
- * A frame of a dead peer is dropped unless it reports what has happened: a
- * request it did not live to see answered must not be begun (design 3.1).
+ * Of a dead peer, what was told and what reports a fact still counts: its last
+ * log line says why it died, and a published line is published. A request it
+ * did not live to see answered must not be begun, and its replies come again
+ * from its successor (design 3.1).
  */
+static bool
+counts_after_death(const struct msg *m)
+{
+	enum msg_kind kind = msg_info(m->type)->kind;
+
+	return kind == MSG_FACT || kind == MSG_NOTICE;
+}
+
 static void
 link_deliver(struct link *link, struct msg *m)
 {
-	if (link->eof && msg_info(m->type)->kind != MSG_FACT)
+	if (link->eof && !counts_after_death(m))
 		msg_free(m);
 	else
 		link->ops->message(link, m, link->arg);
@@ -524,8 +534,8 @@ read_exact(
 }
 
 struct msg *
-link_read_one(
-    int fd, enum role_id self, enum role_id peer, int timeout_ms, struct error *e)
+link_read_one(int fd, enum role_id self, enum role_id peer, int timeout_ms,
+    struct error *e)
 {
 	unsigned char bytes[FRAME_MAX];
 	struct link tmp = {.fd = fd, .self = self, .peer = peer, .in = bytes};

@@ -202,8 +202,9 @@ peer_open(struct peer *peer, int fd, int64_t generation)
 		peer->ops->linked(peer, peer->arg);
 }
 
+/* BROKEN: why the link is ended by us, or NULL. */
 static void
-peer_close(struct peer *peer)
+peer_close(struct peer *peer, const char *broken)
 {
 	struct link *link = peer->link;
 	int fd = peer->next_fd;
@@ -213,18 +214,12 @@ peer_close(struct peer *peer)
 	peer->link = NULL;
 	peer->next_fd = -1;
 	link_free(link);
+	if (broken != NULL && peer->ops->broken != NULL)
+		peer->ops->broken(peer, broken, peer->arg);
 	if (peer->ops->unlinked != NULL)
 		peer->ops->unlinked(peer, peer->arg);
 	if (fd != -1)
 		peer_open(peer, fd, peer->next_generation);
-}
-
-static void
-peer_break(struct peer *peer, const char *text)
-{
-	peer_close(peer);
-	if (peer->ops->broken != NULL)
-		peer->ops->broken(peer, text, peer->arg);
 }
 
 static void
@@ -234,10 +229,7 @@ peer_on_over(struct link *link, enum link_over why, const char *text, void *arg)
 
 	if (link != peer->link)
 		return;
-	if (why == LINK_BROKEN)
-		peer_break(peer, text);
-	else
-		peer_close(peer);
+	peer_close(peer, why == LINK_BROKEN ? text : NULL);
 }
 
 /* ---- asking ----------------------------------------------------------- */
@@ -368,7 +360,7 @@ peer_take_reply(struct peer *peer, struct msg *m)
 		(void)snprintf(text, sizeof(text), "%s: answers nothing asked",
 		    msg_name(m->type));
 		msg_free(m);
-		peer_break(peer, text);
+		peer_close(peer, text);
 		return;
 	}
 	TAILQ_REMOVE(&peer->sent, p, entry);
@@ -408,7 +400,7 @@ peer_take_hello(struct peer *peer, struct msg *m)
 		wrong = "HELLO: another build; a restart is pending";
 	msg_free(m);
 	if (wrong != NULL)
-		peer_break(peer, wrong);
+		peer_close(peer, wrong);
 	else
 		peer->greeted = true;
 }
@@ -444,7 +436,7 @@ peer_take_other(struct peer *peer, struct msg *m)
 		    msg_name(m->type));
 	}
 	msg_free(m);
-	peer_break(peer, text);
+	peer_close(peer, text);
 }
 
 static void

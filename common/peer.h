@@ -39,13 +39,13 @@ struct peer_ops {
 	/* A new link is in use: ask again what notices would have told. */
 	void (*linked)(struct peer *peer, void *arg);
 	/*
-	 * The link ended; a next one may come. The peer must not be freed
-	 * here (broken may still follow); free it in a later turn.
+	 * The link ended; a next one may come. Nobody frees the peer here or
+	 * in broken: a later turn may.
 	 */
 	void (*unlinked)(struct peer *peer, void *arg);
 	/*
-	 * The peer broke the protocol; the link is closed already. Roles tell
-	 * the supervisor (role_accuse()).
+	 * The peer broke the protocol; the link is closed already, and
+	 * unlinked follows. Roles tell the supervisor (role_accuse()).
 	 */
 	void (*broken)(struct peer *peer, const char *text, void *arg);
 };
@@ -59,8 +59,9 @@ struct reply_to {
 };
 
 /* ATTEMPT is copied; "" except for an mcpd. OPS and ARG outlive the peer. */
-struct peer *peer_new(struct event_base *base, enum role_id self, enum role_id role,
-    const char *attempt, const struct peer_ops *ops, void *arg);
+struct peer *peer_new(struct event_base *base, enum role_id self,
+    enum role_id role, const char *attempt, const struct peer_ops *ops,
+    void *arg);
 /* Closes the link; unanswered requests are dropped without an answer. */
 void peer_free(struct peer *peer);
 

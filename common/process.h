@@ -36,8 +36,8 @@ int process_limit(rlim_t nofile, bool writes_files, struct error *e);
 
 /*
  * Become UID and GID without supplementary groups, for good: the way back is
- * tried and must fail. When they are this process's own already nothing is
- * changed; whoever is not root cannot ask for others.
+ * tried and must fail. Whoever is not root keeps what it is, groups included,
+ * and cannot ask for other ids.
  */
 int process_become(uid_t uid, gid_t gid, struct error *e);
 

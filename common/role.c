@@ -436,9 +436,9 @@ role_start(struct role *role, const struct role_row *row, void *arg)
 	peer_attach(role->supervisor, ROLE_LINK_FD, 1);
 	log_set_sink(log_to_supervisor);
 
+	seed_all();
 	if (row->prepare != NULL && row->prepare(role, &e) == -1)
 		start_failed(EXIT_CONFIG, e.text);
-	seed_all();
 	if (raise_walls(role, &e) == -1)
 		start_failed(EXIT_WALLS, e.text);
 }

@@ -58,9 +58,11 @@ int sandbox_landlock_abi(void);
 
 /*
  * The worker's confinement (design 2.1, "landlock"): called in the forked
- * child before exec. READ and WRITE are NULL-ended lists of absolute
- * directories; the fixed set of system directories and devices is added.
- * From ABI 6 signals stay inside. Async-signal-safe but for the calls given.
+ * child, with the worker's ids, before exec. READ and WRITE are NULL-ended
+ * lists of absolute directories, each of which must be there; in both programs
+ * may be run. Added are the system's directories, those that resolv.conf leads
+ * to, and harmless devices. From ABI 6 signals stay inside. Sets no_new_privs.
+ * Async-signal-safe while it succeeds.
  */
 int sandbox_confine_worker(const char *const *read_dirs,
     const char *const *write_dirs, struct error *e);

@@ -27,7 +27,7 @@ struct side {
 struct pair {
 	struct event_base *base;
 	struct side a, b; /* a: intake, b: ledger */
-	int raw;	  /* the other end when only one side is a link */
+	int raw;          /* the other end when only one side is a link */
 };
 
 static void
@@ -62,14 +62,14 @@ pair_new(bool only_b)
 
 	p->base = event_base_new();
 	assert_int_equal(0, socketpair(AF_UNIX, SOCK_STREAM, 0, fds));
-	p->b.link = link_new(p->base, fds[1], ROLE_LEDGER, ROLE_INTAKE, &ops,
-	    &p->b);
+	p->b.link =
+	    link_new(p->base, fds[1], ROLE_LEDGER, ROLE_INTAKE, &ops, &p->b);
 	p->raw = -1;
 	if (only_b)
 		p->raw = fds[0];
 	else
-		p->a.link = link_new(p->base, fds[0], ROLE_INTAKE,
-		    ROLE_LEDGER, &ops, &p->a);
+		p->a.link = link_new(
+		    p->base, fds[0], ROLE_INTAKE, ROLE_LEDGER, &ops, &p->a);
 	return p;
 }
 
@@ -109,10 +109,15 @@ a_record(int64_t id)
 {
 	struct msg m = {.type = MSG_RECORD, .request = (uint64_t)id};
 
-	m.record = (struct msg_record){.event_id = id, .lane = "poll",
-	    .event_type = "comment.created", .kind = "comment_created",
-	    .action = "created", .bucket_id = 1, .creator_id = 2,
-	    .recording_id = 3, .actor_type = "",
+	m.record = (struct msg_record){.event_id = id,
+	    .lane = "poll",
+	    .event_type = "comment.created",
+	    .kind = "comment_created",
+	    .action = "created",
+	    .bucket_id = 1,
+	    .creator_id = 2,
+	    .recording_id = 3,
+	    .actor_type = "",
 	    .created_at = "2026-01-05T09:00:00.000000000Z"};
 	return m;
 }
@@ -193,24 +198,31 @@ send_raw(struct pair *p, struct msg *m)
 	frame_free(&f);
 }
 
-/* Of a dead peer only what reports a fact still counts. */
+/* Of a dead peer facts and notices still count, its questions do not. */
 static void
-the_dead_only_report_facts(void **state)
+the_dead_only_report(void **state)
 {
 	struct pair *p = pair_new(true);
 	struct msg m, question = {.type = MSG_NEXT_UNDECIDED, .request = 2};
+	struct msg hello = {.type = MSG_HELLO};
+	struct msg pong = {.type = MSG_PONG, .request = 4};
 
 	m = a_record(1);
 	send_raw(p, &m);
 	send_raw(p, &question);
 	m = a_record(3);
 	send_raw(p, &m);
+	send_raw(p, &pong);
+	hello.hello.protocol = hello.hello.schema = 1;
+	hello.hello.build = "b";
+	send_raw(p, &hello);
 	close(p->raw);
 	p->raw = -1;
 	turn(p);
-	assert_int_equal(2, p->b.count);
+	assert_int_equal(3, p->b.count);
 	assert_int_equal(MSG_RECORD, p->b.got[0]->type);
 	assert_int_equal(3, p->b.got[1]->record.event_id);
+	assert_int_equal(MSG_HELLO, p->b.got[2]->type);
 	assert_true(p->b.over);
 	assert_int_equal(LINK_EOF, p->b.why);
 	pair_free(p);
@@ -236,8 +248,8 @@ static void
 a_length_beyond_the_frame_breaks(void **state)
 {
 	struct pair *p = pair_new(true);
-	unsigned char bytes[FRAME_HEADER_SIZE] = {MSG_RECORD & 0xff,
-	    MSG_RECORD >> 8, 0, 0, 0xff, 0xff, 0xff, 0x7f};
+	unsigned char bytes[FRAME_HEADER_SIZE] = {
+	    MSG_RECORD & 0xff, MSG_RECORD >> 8, 0, 0, 0xff, 0xff, 0xff, 0x7f};
 
 	assert_int_equal(sizeof(bytes), write(p->raw, bytes, sizeof(bytes)));
 	turn(p);
@@ -258,7 +270,8 @@ surplus_descriptors_break(void **state)
 		char bytes[CMSG_SPACE(sizeof(int))];
 	} control;
 	struct iovec iov;
-	struct msghdr mh = {.msg_iov = &iov, .msg_iovlen = 1,
+	struct msghdr mh = {.msg_iov = &iov,
+	    .msg_iovlen = 1,
 	    .msg_control = control.bytes,
 	    .msg_controllen = sizeof(control.bytes)};
 	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&mh);
@@ -339,7 +352,7 @@ main(void)
 	    cmocka_unit_test(frames_arrive_whole_and_in_order),
 	    cmocka_unit_test(long_fields_keep_their_place),
 	    cmocka_unit_test(split_frames_are_put_together),
-	    cmocka_unit_test(the_dead_only_report_facts),
+	    cmocka_unit_test(the_dead_only_report),
 	    cmocka_unit_test(what_is_not_its_to_send_breaks),
 	    cmocka_unit_test(a_length_beyond_the_frame_breaks),
 	    cmocka_unit_test(surplus_descriptors_break),
