@@ -215,9 +215,10 @@ print_run(const json_t *status)
 	const json_t *hold = json_object_get(status, "hold");
 
 	if (json_is_object(run))
-		(void)printf(LABEL "%s, pid %lld, %s %s\n", "last run",
+		(void)printf(LABEL "%s, pid %lld, %s%s%s\n", "last run",
 		    text_of(run, "state"), number_of(run, "pid"),
 		    text_of(run, "changed_at"),
+		    has_text(run, "detail") ? ": " : "",
 		    has_text(run, "detail") ? text_of(run, "detail") : "");
 	if (json_is_object(hold))
 		(void)printf(LABEL "by %s since %s (%s, generation %lld): "

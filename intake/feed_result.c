@@ -171,7 +171,13 @@ end_for_good(struct feed *f, struct poll_result *r)
 	feed_end(f, results[r->kind].ends_as, r->text);
 }
 
-void
+static void
+result_again(const char *text, void *arg)
+{
+	feed_show(arg, "trying again: %s", text);
+}
+
+static void
 result_came(struct poll_result *r, void *arg)
 {
 	struct feed *f = arg;
@@ -179,3 +185,5 @@ result_came(struct poll_result *r, void *arg)
 	f->poll = NULL;
 	results[r->kind].follows(f, r);
 }
+
+const struct poll_ops result_ops = {result_again, result_came};

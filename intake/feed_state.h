@@ -110,8 +110,8 @@ void walk_saved(struct feed *f);
 
 /* feed_result.c */
 
-/* The answer to the poll under way. */
-void result_came(struct poll_result *r, void *arg);
+/* What the poll under way tells. */
+extern const struct poll_ops result_ops;
 /* The ledger has noted a refused position, or a gap. */
 void result_noted(struct feed *f);
 

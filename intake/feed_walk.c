@@ -40,7 +40,7 @@ walk_poll(struct feed *f)
 		feed_show(f, "reading");
 	cursor_write_query(&f->cursor, &f->filters, &query);
 	f->poll = poll_start(&f->in->api, query.bytes,
-	    f->policy->config->limits, result_came, f);
+	    f->policy->config->limits, &result_ops, f);
 	buffer_free(&query);
 }
 
@@ -82,6 +82,7 @@ walk_page(struct feed *f, struct poll_result *r)
 	r->page = NULL;
 	if (f->failures > 0)
 		log_info("feed: reading again");
+	feed_show(f, "reading");
 	f->failures = f->unauthorized = f->refused = f->gaps = 0;
 	f->page_served = page->highest;
 	free(f->position);

@@ -18,7 +18,7 @@ struct poll {
 	struct api_call *call;
 	struct event *again;
 	bool is_telling;
-	poll_done done;
+	const struct poll_ops *ops;
 	void *arg;
 };
 
@@ -52,7 +52,7 @@ static void
 poll_finish(struct poll *p, struct poll_result *r)
 {
 	p->is_telling = true;
-	p->done(r, p->arg);
+	p->ops->done(r, p->arg);
 	page_free(r->page);
 	poll_free(p);
 }
@@ -109,28 +109,29 @@ poll_answered(const struct api_answer *a, void *arg)
 	int64_t delay = poll_delay(p, a);
 
 	p->call = NULL;
-	if (delay >= 0) {
-		timer_start(p->again, delay);
-		return;
-	}
 	if (a->kind == API_ANSWERED)
 		poll_classify(a->http, &r, &tree);
 	else if (a->kind == API_NO_TOKEN)
 		classify_no_token(a, &r);
 	else
 		classify_no_answer(a, &r);
-	poll_finish(p, &r);
+	if (delay >= 0) {
+		timer_start(p->again, delay);
+		p->ops->again(r.text, p->arg);
+	} else {
+		poll_finish(p, &r);
+	}
 	json_decref(tree);
 }
 
 struct poll *
 poll_start(struct api *api, const char *query,
-    const int64_t limits[LIMIT_COUNT], poll_done done, void *arg)
+    const int64_t limits[LIMIT_COUNT], const struct poll_ops *ops, void *arg)
 {
 	struct poll *p = xcalloc(1, sizeof(*p));
 
 	p->api = api;
-	p->done = done;
+	p->ops = ops;
 	p->arg = arg;
 	memcpy(p->limits, limits, sizeof(p->limits));
 	(void)xasprintf(&p->path, "events.json?%s", query);

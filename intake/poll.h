@@ -34,19 +34,24 @@ struct poll_result {
 	int64_t epoch_after_id; /* POLL_GONE */
 	const char *resume;     /* POLL_GONE */
 	size_t resume_len;
-	struct json_text message; /* POLL_FILTER_INVALID: the server's */
-	char text[ERROR_TEXT_MAX + 32];           /* what happened, in words of ours */
+	struct json_text message;       /* POLL_FILTER_INVALID: the server's */
+	char text[ERROR_TEXT_MAX + 32]; /* what happened, in words of ours */
 };
 
 struct poll;
-typedef void (*poll_done)(struct poll_result *result, void *arg);
+struct poll_ops {
+	/* An attempt failed and there will be another; TEXT as in a result. */
+	void (*again)(const char *text, void *arg);
+	/* Once, from the loop; the poll is gone when it returns. */
+	void (*done)(struct poll_result *result, void *arg);
+};
 
 /*
- * Ask for the page behind QUERY. LIMITS are copied. DONE is called once,
- * from the loop, unless cancelled; the poll is gone when it returns.
+ * Ask for the page behind QUERY. LIMITS are copied, OPS outlives the poll.
+ * Cancelled, it calls neither.
  */
 struct poll *poll_start(struct api *api, const char *query,
-    const int64_t limits[LIMIT_COUNT], poll_done done, void *arg);
+    const int64_t limits[LIMIT_COUNT], const struct poll_ops *ops, void *arg);
 /* NULL is fine, and so is the poll's own DONE. */
 void poll_cancel(struct poll *p);
 

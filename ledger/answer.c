@@ -113,8 +113,8 @@ answer_line(struct answer *a, char *text)
 }
 
 void
-answer_notice(struct answer *a, enum msg_type type, int64_t id,
-    const char *attempt)
+answer_notice(
+    struct answer *a, enum msg_type type, int64_t id, const char *attempt)
 {
 	struct notice *n;
 

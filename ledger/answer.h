@@ -58,7 +58,7 @@ bool answer_failed(const struct answer *a);
 /* TEXT is taken over. */
 void answer_line(struct answer *a, char *text);
 /* ATTEMPT is copied. The same type, id and attempt twice is told once. */
-void answer_notice(struct answer *a, enum msg_type type, int64_t id,
-    const char *attempt);
+void answer_notice(
+    struct answer *a, enum msg_type type, int64_t id, const char *attempt);
 
 #endif

@@ -23,8 +23,7 @@ running_again(struct ledger *l, struct answer *a, const struct msg_running *m)
 	if (strcmp(row_text(row, 0), "running") == 0 &&
 	    row_int(row, 1) == m->pid && row_int(row, 3) == m->started_ticks)
 		return answer_done(a, false);
-	return answer_fail(a, "refused", "the attempt is %s",
-	    row_text(row, 0));
+	return answer_fail(a, "refused", "the attempt is %s", row_text(row, 0));
 }
 
 int
@@ -42,8 +41,8 @@ handle_running(struct ledger *l, const struct request *q, struct answer *a)
 	if (n == -1 ||
 	    sql_first(l, STMT_ATTEMPT_TASK, WITH(v_text(m->attempt))) != 1)
 		return -1;
-	line_dispatch(a, row_int(sql_row(l, STMT_ATTEMPT_TASK), 0),
-	    m->attempt, 0, "running", "");
+	line_dispatch(a, row_int(sql_row(l, STMT_ATTEMPT_TASK), 0), m->attempt,
+	    0, "running", "");
 	return answer_done(a, true);
 }
 
@@ -92,8 +91,8 @@ handle_next_live(struct ledger *l, const struct request *q, struct answer *a)
 	int rc;
 
 	a->reply.type = MSG_LIVE;
-	rc = sql_first(l, STMT_ATTEMPT_NEXT_LIVE,
-	    WITH(v_int(q->m->next_live.after_task)));
+	rc = sql_first(
+	    l, STMT_ATTEMPT_NEXT_LIVE, WITH(v_int(q->m->next_live.after_task)));
 	if (rc != 1)
 		return rc;
 	row = sql_row(l, STMT_ATTEMPT_NEXT_LIVE);
@@ -113,8 +112,8 @@ handle_identity(struct ledger *l, const struct request *q, struct answer *a)
 	int rc;
 
 	a->reply.type = MSG_IDENTITY_IS;
-	rc = sql_first(l, STMT_ATTEMPT_IDENTITY,
-	    WITH(v_text(q->m->identity.attempt)));
+	rc = sql_first(
+	    l, STMT_ATTEMPT_IDENTITY, WITH(v_text(q->m->identity.attempt)));
 	if (rc != 1)
 		return rc;
 	row = sql_row(l, STMT_ATTEMPT_IDENTITY);

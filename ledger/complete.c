@@ -16,9 +16,9 @@
 #define LINK_BYTES_MAX 2048
 
 static const struct json_rules links_rules = {
-	.max_bytes = 524288,
-	.max_depth = 2,
-	.max_members = 4096,
+    .max_bytes = 524288,
+    .max_depth = 2,
+    .max_members = 4096,
 };
 
 /* Each is judged where it stands; what is kept is what was given. */
@@ -34,15 +34,14 @@ links_check(json_t *links, struct error *e)
 		return error_set(e, "at most %d links", LINKS_MAX);
 	json_array_foreach (links, i, link) {
 		if (!json_is_string(link))
-			return error_set(e,
-			    "links is not an array of strings");
+			return error_set(e, "links is not an array of strings");
 		if (json_string_length(link) > LINK_BYTES_MAX)
 			return error_set(e, "link %zu is over %d bytes", i + 1,
 			    LINK_BYTES_MAX);
-		if (!url_is_link(json_string_value(link),
-			json_string_length(link)))
-			return error_set(e,
-			    "link %zu is not an http or https URL", i + 1);
+		if (!url_is_link(
+			json_string_value(link), json_string_length(link)))
+			return error_set(
+			    e, "link %zu is not an http or https URL", i + 1);
 	}
 	return 0;
 }
@@ -57,9 +56,9 @@ links_read(struct blob given, struct error *e)
 	json_t *links;
 	char *text = NULL;
 
-	links = given.len == 0 ?
-	    json_array() :
-	    json_read(given.bytes, given.len, &links_rules, e);
+	links = given.len == 0
+	    ? json_array()
+	    : json_read(given.bytes, given.len, &links_rules, e);
 	if (links == NULL) {
 		(void)error_set(e, "links is not an array of strings");
 		return NULL;
@@ -82,19 +81,19 @@ complete_write(struct ledger *l, int64_t task_id,
     const struct msg_complete_dispatch *m, const char *links,
     const struct worker_row *r)
 {
+	const struct move move = {.event_id = m->event_id,
+	    .to = RECORD_COMPLETED,
+	    .from = RECORD_SET(RECORD_DISPATCHED)};
+
 	if (sql_run(l, STMT_COMPLETE,
 		WITH(v_int(task_id), v_int(m->event_id), v_text(l->now),
 		    v_text(m->outcome), v_text(links), v_opt(m->reply_id))) ==
 	    -1)
 		return -1;
-	if (strcmp(r->record_state, "dispatched") != 0)
-		return 0;
-	return record_move(l,
-		   &(struct move){.event_id = m->event_id,
-		       .to = RECORD_COMPLETED,
-		       .from = RECORD_SET(RECORD_DISPATCHED)}) == MOVE_ERROR ?
-	    -1 :
-	    0;
+	if (strcmp(r->record_state, "dispatched") == 0 &&
+	    record_move(l, &move) == MOVE_ERROR)
+		return -1;
+	return 0;
 }
 
 static int
@@ -108,14 +107,13 @@ complete_checked(struct ledger *l, struct answer *a, int64_t task_id,
 	    strcmp(r->links, links) != 0 ||
 	    !opt_equal(r->reply_id, m->reply_id))
 		return answer_fail(a, "report_conflict",
-		    "another report of event %" PRId64 " stands",
-		    m->event_id);
+		    "another report of event %" PRId64 " stands", m->event_id);
 	return 0;
 }
 
 int
-handle_complete_dispatch(struct ledger *l, const struct request *q,
-    struct answer *a)
+handle_complete_dispatch(
+    struct ledger *l, const struct request *q, struct answer *a)
 {
 	const struct msg_complete_dispatch *m = &q->m->complete_dispatch;
 	struct worker_row r;
@@ -129,8 +127,8 @@ handle_complete_dispatch(struct ledger *l, const struct request *q,
 		return rc;
 	if (strcmp(m->outcome, "succeeded") != 0 &&
 	    strcmp(m->outcome, "failed") != 0)
-		return answer_fail(a, "invalid_report",
-		    "outcome is succeeded or failed");
+		return answer_fail(
+		    a, "invalid_report", "outcome is succeeded or failed");
 	if ((links = links_read(m->links, &e)) == NULL)
 		return answer_fail(a, "invalid_report", "%s", e.text);
 	rc = complete_checked(l, a, task_id, m, links, &r);

@@ -1,16 +1,14 @@
 #include <sys/stat.h>
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "common/log.h"
 #include "common/xmalloc.h"
 #include "ledger/database.h"
+#include "ledger/files.h"
 #include "ledger/migrate.h"
 
 #define BUSY_MS 5000
@@ -29,150 +27,12 @@ database_process_init(struct error *e)
 	unsigned char seed[8];
 
 	(void)sqlite3_config(SQLITE_CONFIG_SINGLETHREAD);
+	(void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
 	(void)sqlite3_config(SQLITE_CONFIG_LOG, sqlite_log, NULL);
 	if (sqlite3_initialize() != SQLITE_OK)
 		return error_set(e, "SQLite does not start");
 	sqlite3_randomness(sizeof(seed), seed);
 	return 0;
-}
-
-/* ---- privacy ----------------------------------------------------------- */
-
-static enum open_result
-refuse(struct error *e, const char *name, const char *why)
-{
-	(void)error_set(e, "%s: %s", name, why);
-	return OPEN_REFUSED;
-}
-
-/* Kept, though the path is opened plainly: one rule for every reader of it. */
-static enum open_result
-dir_check(const char *dir, struct error *e)
-{
-	struct stat st;
-
-	if (*dir != '/' || strpbrk(dir, "?#%") != NULL)
-		return refuse(e, "state directory",
-		    "not an absolute path without ? # %");
-	if (lstat(dir, &st) == -1) {
-		(void)error_errno(e, "state directory %s", dir);
-		return errno == ENOENT || errno == ENOTDIR ? OPEN_MISSING :
-							     OPEN_FAILED;
-	}
-	if (!S_ISDIR(st.st_mode))
-		return refuse(e, dir, "not a directory");
-	if (st.st_uid != geteuid())
-		return refuse(e, dir, "not owned by the user that runs this");
-	if ((st.st_mode & 077) != 0)
-		return refuse(e, dir, "others have access; chmod 700 it");
-	return OPEN_OK;
-}
-
-/* A second name would give the file a second WAL. */
-static enum open_result
-file_check(int fd, const char *name, struct error *e)
-{
-	struct stat st;
-
-	if (fstat(fd, &st) == -1) {
-		(void)error_errno(e, "%s", name);
-		return OPEN_FAILED;
-	}
-	if (!S_ISREG(st.st_mode))
-		return refuse(e, name, "not a regular file");
-	if (st.st_uid != geteuid())
-		return refuse(e, name, "not owned by the user that runs this");
-	if ((st.st_mode & 077) != 0)
-		return refuse(e, name, "others have access; chmod 600 it");
-	if (st.st_nlink != 1)
-		return refuse(e, name, "it has a second name");
-	return OPEN_OK;
-}
-
-/*
- * These descriptors are closed before SQLite opens the file, for closing one
- * later would drop SQLite's own locks.
- */
-static enum open_result
-file_check_at(int dir, const char *name, struct error *e)
-{
-	enum open_result result;
-	int fd;
-
-	fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-	if (fd == -1) {
-		if (errno == ENOENT)
-			return OPEN_MISSING;
-		(void)error_errno(e, "%s", name);
-		return errno == ELOOP || errno == EACCES ? OPEN_REFUSED :
-							   OPEN_FAILED;
-	}
-	result = file_check(fd, name, e);
-	(void)close(fd);
-	return result;
-}
-
-/* The name is on the disk before anything is written behind it. */
-static enum open_result
-file_create_at(int dir, const char *name, struct error *e)
-{
-	int fd = openat(dir, name,
-	    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-
-	if (fd == -1 || fsync(dir) == -1) {
-		(void)error_errno(e, "%s", name);
-		if (fd != -1)
-			(void)close(fd);
-		return OPEN_FAILED;
-	}
-	(void)close(fd);
-	return OPEN_OK;
-}
-
-/* Left by a crash with a looser umask: closed to others, as the file is. */
-static enum open_result
-sidecar_check_at(int dir, const char *name, struct error *e)
-{
-	enum open_result result = OPEN_FAILED;
-	struct stat st;
-	int fd;
-
-	fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-	if (fd == -1 && errno == ENOENT)
-		return OPEN_OK;
-	if (fd == -1 || fstat(fd, &st) == -1 ||
-	    ((st.st_mode & 077) != 0 && fchmod(fd, 0600) == -1))
-		(void)error_errno(e, "%s", name);
-	else
-		result = file_check(fd, name, e);
-	if (fd != -1)
-		(void)close(fd);
-	return result;
-}
-
-static enum open_result
-files_check(const char *path, bool create, struct error *e)
-{
-	enum open_result result = dir_check(path, e);
-	int dir;
-
-	if (result != OPEN_OK)
-		return result;
-	dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (dir == -1) {
-		(void)error_errno(e, "state directory %s", path);
-		return OPEN_FAILED;
-	}
-	result = file_check_at(dir, DATABASE_NAME, e);
-	if (result == OPEN_MISSING && create &&
-	    (result = file_create_at(dir, DATABASE_NAME, e)) == OPEN_OK)
-		result = file_check_at(dir, DATABASE_NAME, e);
-	if (result == OPEN_OK && create)
-		result = sidecar_check_at(dir, DATABASE_NAME "-wal", e);
-	if (result == OPEN_OK && create)
-		result = sidecar_check_at(dir, DATABASE_NAME "-shm", e);
-	(void)close(dir);
-	return result;
 }
 
 /* ---- the handle -------------------------------------------------------- */
@@ -183,23 +43,23 @@ struct pragma {
 };
 
 static const struct pragma owner_pragmas[] = {
-	{"PRAGMA journal_mode = WAL", "PRAGMA journal_mode", "wal"},
-	{"PRAGMA synchronous = FULL", "PRAGMA synchronous", "2"},
-	{"PRAGMA foreign_keys = ON", "PRAGMA foreign_keys", "1"},
-	{"PRAGMA temp_store = MEMORY", "PRAGMA temp_store", "2"},
-	{"PRAGMA trusted_schema = OFF", "PRAGMA trusted_schema", "0"},
-	{"PRAGMA wal_autocheckpoint = 0", "PRAGMA wal_autocheckpoint", "0"},
-	{"PRAGMA journal_size_limit = 16777216", "PRAGMA journal_size_limit",
-	    "16777216"},
+    {"PRAGMA journal_mode = WAL", "PRAGMA journal_mode", "wal"},
+    {"PRAGMA synchronous = FULL", "PRAGMA synchronous", "2"},
+    {"PRAGMA foreign_keys = ON", "PRAGMA foreign_keys", "1"},
+    {"PRAGMA temp_store = MEMORY", "PRAGMA temp_store", "2"},
+    {"PRAGMA trusted_schema = OFF", "PRAGMA trusted_schema", "0"},
+    {"PRAGMA wal_autocheckpoint = 0", "PRAGMA wal_autocheckpoint", "0"},
+    {"PRAGMA journal_size_limit = 16777216", "PRAGMA journal_size_limit",
+	"16777216"},
 };
 
 static const struct pragma readonly_pragmas[] = {
-	{"PRAGMA temp_store = MEMORY", "PRAGMA temp_store", "2"},
-	{"PRAGMA trusted_schema = OFF", "PRAGMA trusted_schema", "0"},
+    {"PRAGMA temp_store = MEMORY", "PRAGMA temp_store", "2"},
+    {"PRAGMA trusted_schema = OFF", "PRAGMA trusted_schema", "0"},
 };
 /* From here on not even a temporary table is made. */
 static const struct pragma query_only[] = {
-	{"PRAGMA query_only = ON", "PRAGMA query_only", "1"},
+    {"PRAGMA query_only = ON", "PRAGMA query_only", "1"},
 };
 
 #define PRAGMAS(list) (list), sizeof(list) / sizeof((list)[0])
@@ -246,8 +106,8 @@ pragma_holds(sqlite3 *db, const struct pragma *p)
 }
 
 static enum open_result
-pragmas_set(struct ledger *l, const struct pragma *list, size_t count,
-    struct error *e)
+pragmas_set(
+    struct ledger *l, const struct pragma *list, size_t count, struct error *e)
 {
 	size_t i;
 
@@ -255,7 +115,7 @@ pragmas_set(struct ledger *l, const struct pragma *list, size_t count,
 		if (exec_patiently(l->db, list[i].set) != SQLITE_OK)
 			return open_failed(l, e, list[i].set);
 		if (!pragma_holds(l->db, &list[i]))
-			return refuse(e, list[i].set, "does not hold");
+			return database_refuse(e, list[i].set, "does not hold");
 	}
 	return OPEN_OK;
 }
@@ -271,8 +131,8 @@ static enum open_result
 handle_open(struct ledger *l, const char *path, int flags, struct error *e)
 {
 	if (sqlite3_open_v2(path, &l->db,
-		flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL) !=
-	    SQLITE_OK)
+		flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
+		NULL) != SQLITE_OK)
 		return open_failed(l, e, "open");
 	(void)sqlite3_busy_timeout(l->db, BUSY_MS);
 	(void)sqlite3_db_config(l->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
@@ -306,27 +166,35 @@ before_migration(int version, void *arg)
 		p->tell(text, p->arg);
 }
 
+/* Of a file that is no database nothing better will come. */
+static enum open_result
+migrate_refusal(int rc)
+{
+	return rc == SQLITE_OK || (rc & 0xff) == SQLITE_NOTADB ? OPEN_REFUSED
+							       : OPEN_FAILED;
+}
+
 /* A newer file is refused before a pragma could change it. */
 static enum open_result
-owner_open(struct ledger *l, const char *path, struct progress *p,
-    struct error *e)
+owner_open(
+    struct ledger *l, const char *path, struct progress *p, struct error *e)
 {
 	enum open_result result;
-	int rc = SQLITE_OK;
+	int version, rc;
 
 	result = handle_open(l, path, SQLITE_OPEN_READWRITE, e);
 	if (result != OPEN_OK)
 		return result;
-	if (migrate_version(l->db, &rc, e) > SCHEMA_VERSION)
-		return refuse(e, DATABASE_NAME,
-		    "its schema is newer than this build's");
+	if ((version = migrate_version(l->db, &rc, e)) == -1)
+		return migrate_refusal(rc);
+	if (version > SCHEMA_VERSION)
+		return database_refuse(
+		    e, DATABASE_NAME, "its schema is newer than this build's");
 	if ((result = pragmas_set(l, PRAGMAS(owner_pragmas), e)) != OPEN_OK)
 		return result;
 	if (migrate(l->db, migrations, migration_count, before_migration, p,
 		&rc, e) == -1)
-		return rc == SQLITE_OK || (rc & 0xff) == SQLITE_NOTADB ?
-		    OPEN_REFUSED :
-		    OPEN_FAILED;
+		return migrate_refusal(rc);
 	(void)sqlite3_wal_hook(l->db, wal_committed, l);
 	result = statements_open(l, e);
 	if (result == OPEN_OK &&
@@ -380,19 +248,18 @@ readonly_open(struct ledger *l, const char *uri, struct error *e)
 	enum open_result result;
 	int version, rc;
 
-	result = handle_open(l, uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI,
-	    e);
+	result = handle_open(l, uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, e);
 	if (result != OPEN_OK)
 		return result;
 	version = migrate_version(l->db, &rc, e);
 	if (version == -1)
-		return rc == SQLITE_OK ? OPEN_REFUSED : OPEN_FAILED;
+		return migrate_refusal(rc);
 	if (version < SCHEMA_VERSION)
-		return refuse(e, DATABASE_NAME,
+		return database_refuse(e, DATABASE_NAME,
 		    "its schema is older; start the connector once");
 	if (version > SCHEMA_VERSION)
-		return refuse(e, DATABASE_NAME,
-		    "its schema is newer than this build's");
+		return database_refuse(
+		    e, DATABASE_NAME, "its schema is newer than this build's");
 	if ((result = pragmas_set(l, PRAGMAS(readonly_pragmas), e)) !=
 		OPEN_OK ||
 	    (result = statements_open(l, e)) != OPEN_OK)
@@ -428,8 +295,8 @@ database_close(struct ledger *l)
 void
 database_checkpoint(struct ledger *l)
 {
-	int rc = sqlite3_wal_checkpoint_v2(l->db, NULL,
-	    SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+	int rc = sqlite3_wal_checkpoint_v2(
+	    l->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
 
 	if (rc == SQLITE_OK)
 		l->wal_bytes = 0;

@@ -8,8 +8,8 @@
 #include "ledger/ledger.h"
 
 #define DATABASE_NAME "ledger.db"
-#define WAL_MOST (16 * 1024 * 1024)  /* checkpoint at once from here */
-#define WAL_IDLE (1024 * 1024)	     /* when idle from here */
+#define WAL_MOST (16 * 1024 * 1024) /* checkpoint at once from here */
+#define WAL_IDLE (1024 * 1024)      /* when idle from here */
 
 /* schema.sql, the text. */
 extern const char ledger_schema[];
@@ -39,8 +39,8 @@ enum open_result database_open(struct ledger *l, const char *dir,
     open_progress progress, void *arg, struct error *e);
 
 /* To look only: nothing is made or changed, the schema must be ours. */
-enum open_result database_open_readonly(struct ledger *l, const char *dir,
-    struct error *e);
+enum open_result database_open_readonly(
+    struct ledger *l, const char *dir, struct error *e);
 
 void database_close(struct ledger *l);
 

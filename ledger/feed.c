@@ -40,6 +40,20 @@ record_fault(const struct msg_record *m)
 	return NULL;
 }
 
+/* Almost never: asking is cheaper than an UPDATE of nothing. */
+static int
+losses_recover(struct ledger *l, int64_t event_id)
+{
+	int64_t is_lost;
+
+	if (sql_number(
+		l, STMT_LOSS_ID_IS_OPEN, WITH(v_int(event_id)), &is_lost) == -1)
+		return -1;
+	if (!is_lost)
+		return 0;
+	return sql_run(l, STMT_LOSS_ID_RECOVER, WITH(v_int(event_id)));
+}
+
 int
 handle_record(struct ledger *l, const struct request *q, struct answer *a)
 {
@@ -56,8 +70,7 @@ handle_record(struct ledger *l, const struct request *q, struct answer *a)
 		v_int(m->recording_id), v_blob(m->details),
 		v_text(m->actor_type), v_opt(m->visible_to_clients),
 		v_text(m->created_at), v_text(l->now)));
-	if (is_new == -1 || sql_run(l, STMT_LOSS_ID_RECOVER,
-				WITH(v_int(m->event_id))) == -1)
+	if (is_new == -1 || losses_recover(l, m->event_id) == -1)
 		return -1;
 	if (is_new == 1) {
 		l->depth++;
@@ -90,8 +103,8 @@ handle_checkpoint(struct ledger *l, const struct request *q, struct answer *a)
 }
 
 int
-handle_drop_position(struct ledger *l, const struct request *q,
-    struct answer *a)
+handle_drop_position(
+    struct ledger *l, const struct request *q, struct answer *a)
 {
 	const struct msg_drop_position *m = &q->m->drop_position;
 	int n = sql_run(l, STMT_CHECKPOINT_DROP,

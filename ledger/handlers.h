@@ -7,9 +7,9 @@
 
 #include "ledger/ledger.h"
 
-#define HANDLER(name)                                                          \
-	int handle_##name(struct ledger *l, const struct request *q,           \
-	    struct answer *a)
+#define HANDLER(name)      \
+	int handle_##name( \
+	    struct ledger *l, const struct request *q, struct answer *a)
 
 /* feed.c */
 HANDLER(entry);
@@ -37,8 +37,9 @@ HANDLER(end);
 HANDLER(bind);
 HANDLER(get_dispatch);
 HANDLER(ack_dispatch);
-HANDLER(complete_dispatch);
 HANDLER(thread_of);
+/* complete.c */
+HANDLER(complete_dispatch);
 /* post.c */
 HANDLER(post);
 /* outbox.c */

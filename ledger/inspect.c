@@ -1,8 +1,13 @@
+#include <sys/random.h>
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+#include <jansson.h>
 
 #include "common/exit.h"
 #include "common/log.h"
@@ -14,8 +19,8 @@
 #define EVENTS_MOST 1000
 
 static const struct sandbox_profile inspect_profile = {
-	.words = SANDBOX_STDIO | SANDBOX_RPATH,
-	.dirs = {{"", SANDBOX_READ}},
+    .words = SANDBOX_STDIO | SANDBOX_RPATH,
+    .dirs = {{"", SANDBOX_READ}},
 };
 
 static const char usage_text[] =
@@ -49,8 +54,8 @@ number(const char *text, int64_t most)
 
 	errno = 0;
 	n = strtoll(text, &end, 10);
-	if (*text < '0' || *text > '9' || *end != '\0' || errno != 0 ||
-	    n < 1 || n > most)
+	if (*text < '0' || *text > '9' || *end != '\0' || errno != 0 || n < 1 ||
+	    n > most)
 		return -1;
 	return n;
 }
@@ -69,14 +74,16 @@ question_read(char **words, struct question *q)
 		return -1;
 	if ((argument = *words) != NULL && words[1] != NULL)
 		return -1;
-	if (strcmp(q->what, "show") == 0)
-		return argument == NULL ||
-			(q->event_id = number(argument, INT64_MAX)) == -1 ?
-		    -1 :
-		    0;
-	if (strcmp(q->what, "events") == 0 && argument != NULL)
-		return (q->count = number(argument, EVENTS_MOST)) == -1 ? -1 :
-									  0;
+	if (strcmp(q->what, "show") == 0) {
+		if (argument == NULL)
+			return -1;
+		q->event_id = number(argument, INT64_MAX);
+		return q->event_id == -1 ? -1 : 0;
+	}
+	if (strcmp(q->what, "events") == 0 && argument != NULL) {
+		q->count = number(argument, EVENTS_MOST);
+		return q->count == -1 ? -1 : 0;
+	}
 	return argument != NULL ? -1 : 0;
 }
 
@@ -112,14 +119,27 @@ answer_question(struct ledger *l, const struct question *q)
 	return EXIT_OK;
 }
 
+/* What a role's start does for it: nothing is opened for a seed later. */
+static int
+process_init(struct error *e)
+{
+	size_t seed = 0;
+
+	if (getentropy(&seed, sizeof(seed)) == -1)
+		return error_errno(e, "no random bytes");
+	json_object_seed(seed);
+	tzset();
+	return database_process_init(e);
+}
+
 static int
 inspect(const struct question *q)
 {
 	static const enum exit_code codes[] = {
-		[OPEN_OK] = EXIT_OK,
-		[OPEN_MISSING] = EXIT_NOT_RUNNING,
-		[OPEN_REFUSED] = EXIT_REFUSED,
-		[OPEN_FAILED] = EXIT_STORAGE,
+	    [OPEN_OK] = EXIT_OK,
+	    [OPEN_MISSING] = EXIT_NOT_RUNNING,
+	    [OPEN_REFUSED] = EXIT_REFUSED,
+	    [OPEN_FAILED] = EXIT_STORAGE,
 	};
 	struct sandbox_report walls;
 	enum open_result result;
@@ -131,14 +151,14 @@ inspect(const struct question *q)
 		log_warnx("no connector ledger in %s", log_safe(q->dir));
 		return EXIT_NOT_RUNNING;
 	}
-	if (database_process_init(&e) == -1 ||
+	if (process_init(&e) == -1 ||
 	    sandbox_enter(&inspect_profile, q->dir, q->insecure, &walls, &e) ==
 		-1)
 		return complain(EXIT_WALLS, &e);
 	result = database_open_readonly(&l, q->dir, &e);
 	if (result == OPEN_MISSING)
-		(void)error_set(&e, "no connector ledger in %s",
-		    log_safe(q->dir));
+		(void)error_set(
+		    &e, "no connector ledger in %s", log_safe(q->dir));
 	if (result != OPEN_OK)
 		return complain(codes[result], &e);
 	code = answer_question(&l, q);
@@ -154,9 +174,9 @@ inspect_main(int argc, char **argv)
 	log_init("connectd-ledger", LOG_LEVEL_INFO);
 	if (argc == 2 && strcmp(argv[1], "--print-schema") == 0)
 		return fputs(ledger_schema, stdout) == EOF ||
-			fflush(stdout) == EOF ?
-		    EXIT_FAILED :
-		    EXIT_OK;
+			fflush(stdout) == EOF
+		    ? EXIT_FAILED
+		    : EXIT_OK;
 	if (question_read(argv + 1, &q) == -1)
 		return usage();
 	return inspect(&q);

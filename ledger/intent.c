@@ -47,8 +47,8 @@ intent_write(struct ledger *l, struct answer *a, const struct intent *i)
 		v_int(i->recording_id), v_text_of(body), v_text(l->now),
 		v_text(i->not_before)));
 	if (n == 1)
-		answer_notice(a, MSG_POST_WAITS,
-		    sqlite3_last_insert_rowid(l->db), "");
+		answer_notice(
+		    a, MSG_POST_WAITS, sqlite3_last_insert_rowid(l->db), "");
 	return n == -1 ? -1 : 0;
 }
 

@@ -10,10 +10,10 @@
 struct intent {
 	const char *key;
 	const char *kind;
-	int64_t event_id;	    /* 0: of no event */
-	int64_t task_id;	    /* 0: of no task */
-	const char *attempt_id;	    /* NULL: of none */
-	const char *answers_reason; /* NULL: not a holding reply */
+	int64_t event_id;            /* 0: of no event */
+	int64_t task_id;             /* 0: of no task */
+	const char *attempt_id;      /* NULL: of none */
+	const char *answers_reason;  /* NULL: not a holding reply */
 	const char *argument_sha256; /* NULL: not a worker's */
 	int64_t bucket_id;
 	const char *message_kind;

@@ -20,40 +20,40 @@
 #define IDLE_MS 200
 
 const handler ledger_handlers[MSG_COUNT] = {
-	[MSG_QUERY] = handle_query,
-	[MSG_IDENTITY] = handle_identity,
-	[MSG_CONNECTION] = handle_connection,
-	[MSG_ENTRY] = handle_entry,
-	[MSG_RECORD] = handle_record,
-	[MSG_CHECKPOINT] = handle_checkpoint,
-	[MSG_DROP_POSITION] = handle_drop_position,
-	[MSG_GAP] = handle_gap,
-	[MSG_NEXT_UNDECIDED] = handle_next_undecided,
-	[MSG_VERDICT] = handle_verdict,
-	[MSG_THREAD_OF] = handle_thread_of,
-	[MSG_NEXT_STARTABLE] = handle_next_startable,
-	[MSG_LAUNCH] = handle_launch,
-	[MSG_RUNNING] = handle_running,
-	[MSG_END] = handle_end,
-	[MSG_REKEY] = handle_rekey,
-	[MSG_PROGRESS] = handle_progress,
-	[MSG_REFUSAL] = handle_refusal,
-	[MSG_NEXT_LIVE] = handle_next_live,
-	[MSG_NEXT_DUE] = handle_next_due,
-	[MSG_CLAIM] = handle_claim,
-	[MSG_RECEIPT] = handle_receipt,
-	[MSG_REFUSED] = handle_refused,
-	[MSG_DEFER] = handle_defer,
-	[MSG_IN_DOUBT] = handle_in_doubt,
-	[MSG_LISTED] = handle_listed,
-	[MSG_NEXT_SENDING] = handle_next_sending,
-	[MSG_RENEWAL_HOLD] = handle_renewal_hold,
-	[MSG_RENEWAL_HOLD_OF] = handle_renewal_hold_of,
-	[MSG_BIND] = handle_bind,
-	[MSG_GET_DISPATCH] = handle_get_dispatch,
-	[MSG_ACK_DISPATCH] = handle_ack_dispatch,
-	[MSG_COMPLETE_DISPATCH] = handle_complete_dispatch,
-	[MSG_POST] = handle_post,
+    [MSG_QUERY] = handle_query,
+    [MSG_IDENTITY] = handle_identity,
+    [MSG_CONNECTION] = handle_connection,
+    [MSG_ENTRY] = handle_entry,
+    [MSG_RECORD] = handle_record,
+    [MSG_CHECKPOINT] = handle_checkpoint,
+    [MSG_DROP_POSITION] = handle_drop_position,
+    [MSG_GAP] = handle_gap,
+    [MSG_NEXT_UNDECIDED] = handle_next_undecided,
+    [MSG_VERDICT] = handle_verdict,
+    [MSG_THREAD_OF] = handle_thread_of,
+    [MSG_NEXT_STARTABLE] = handle_next_startable,
+    [MSG_LAUNCH] = handle_launch,
+    [MSG_RUNNING] = handle_running,
+    [MSG_END] = handle_end,
+    [MSG_REKEY] = handle_rekey,
+    [MSG_PROGRESS] = handle_progress,
+    [MSG_REFUSAL] = handle_refusal,
+    [MSG_NEXT_LIVE] = handle_next_live,
+    [MSG_NEXT_DUE] = handle_next_due,
+    [MSG_CLAIM] = handle_claim,
+    [MSG_RECEIPT] = handle_receipt,
+    [MSG_REFUSED] = handle_refused,
+    [MSG_DEFER] = handle_defer,
+    [MSG_IN_DOUBT] = handle_in_doubt,
+    [MSG_LISTED] = handle_listed,
+    [MSG_NEXT_SENDING] = handle_next_sending,
+    [MSG_RENEWAL_HOLD] = handle_renewal_hold,
+    [MSG_RENEWAL_HOLD_OF] = handle_renewal_hold_of,
+    [MSG_BIND] = handle_bind,
+    [MSG_GET_DISPATCH] = handle_get_dispatch,
+    [MSG_ACK_DISPATCH] = handle_ack_dispatch,
+    [MSG_COMPLETE_DISPATCH] = handle_complete_dispatch,
+    [MSG_POST] = handle_post,
 };
 
 /* The one of this process. */
@@ -74,8 +74,8 @@ line_offer(const char *text)
 	struct msg m = {.type = MSG_LINE};
 
 	m.line.text = text;
-	return peer_notice_droppable(self.role.supervisor, &m,
-	    LINES_QUEUED_MOST);
+	return peer_notice_droppable(
+	    self.role.supervisor, &m, LINES_QUEUED_MOST);
 }
 
 /* Lines never push back: what finds no room is counted, and that is told. */
@@ -164,8 +164,8 @@ show_trouble(const char *text, void *arg)
 static void
 commit_unknown(const char *text, void *arg)
 {
-	log_warnx("COMMIT: %s; whether it counts is read after a restart",
-	    text);
+	log_warnx(
+	    "COMMIT: %s; whether it counts is read after a restart", text);
 	role_exit(&self.role, EXIT_STORAGE);
 }
 
@@ -242,21 +242,22 @@ prepare(struct role *role, struct error *e)
 }
 
 static const struct role_row row = {
-	.role = ROLE_LEDGER,
-	.title = "connectd-ledger",
-	.nofile = 256,
-	.writes_files = true,
-	.sandbox = &ledger_profile,
-	.prepare = prepare,
-	.peers = {
-		[ROLE_SUPERVISOR] = &peer_ops,
-		[ROLE_DISPATCHER] = &peer_ops,
-		[ROLE_OUTBOX] = &peer_ops,
-		[ROLE_INTAKE] = &peer_ops,
-		[ROLE_MCPD] = &peer_ops,
+    .role = ROLE_LEDGER,
+    .title = "connectd-ledger",
+    .nofile = 256,
+    .writes_files = true,
+    .sandbox = &ledger_profile,
+    .prepare = prepare,
+    .peers =
+	{
+	    [ROLE_SUPERVISOR] = &peer_ops,
+	    [ROLE_DISPATCHER] = &peer_ops,
+	    [ROLE_OUTBOX] = &peer_ops,
+	    [ROLE_INTAKE] = &peer_ops,
+	    [ROLE_MCPD] = &peer_ops,
 	},
-	.configured = configured,
-	.stop = stop,
+    .configured = configured,
+    .stop = stop,
 };
 
 static void
@@ -272,8 +273,8 @@ open_database(void)
 	enum open_result result;
 	struct error e;
 
-	result = database_open(&self.ledger, setup->state_dir, tell_progress,
-	    NULL, &e);
+	result = database_open(
+	    &self.ledger, setup->state_dir, tell_progress, NULL, &e);
 	if (result != OPEN_OK) {
 		log_warnx("%s", e.text);
 		role_exit(&self.role,

@@ -6,21 +6,28 @@
  *	ledger.c	main, the role's row, the table of handlers
  *	turn.c		group commit: requests in, one transaction, answers out
  *	answer.c	what a handler leaves behind until its commit
- *	database.c	opening the file; migrate.c its schema, inspect.c --inspect
- *	statements.def	every statement, once
- *	record.c	a record's state machine, and the one write that moves it
+ *	database.c	opening the file
+ *	files.c		whether it is private; migrate.c its schema
+ *	inspect.c	--inspect and --print-schema
+ *	statements.def	every statement, once; shown.def those of query.c
+ *	record.c	a record's states, and the one write that moves it
  *	feed.c		RECORD, CHECKPOINT, gaps: what intake read
  *	verdict.c	VERDICT: what intake decided
  *	startable.c	NEXT_STARTABLE: what may begin now
- *	task.c		LAUNCH, REKEY: a task, its rows, its token
+ *	task.c		LAUNCH, REKEY: a task, its rows; token.c its token
  *	attempt.c	RUNNING, PROGRESS, REFUSAL, NEXT_LIVE, IDENTITY
  *	settle.c	END: what an attempt's end makes of its records
- *	worker.c	BIND, GET/ACK/COMPLETE_DISPATCH: the worker's reports
+ *	worker.c	BIND, GET_DISPATCH, ACK_DISPATCH, THREAD_OF
+ *	complete.c	COMPLETE_DISPATCH: the outcome a worker reports
  *	post.c		POST: what a worker asks to post
- *	outbox.c	CLAIM and what becomes of it; reconcile.c LISTED
+ *	intent.c	what is to be posted, written once
+ *	claim.c		CLAIM: what is due and still called for
+ *	outbox.c	what became of a claim; reconcile.c LISTED
+ *	renewal.c	what the token endpoint forbade
  *	lifecycle.c	the connector's own messages, when and in what words
  *	lines.c		the lines of stdout (operator.md 5.4)
  *	query.c		status, events, show
+ *	moment.c	the request's time, limits
  */
 #ifndef LEDGER_LEDGER_H
 #define LEDGER_LEDGER_H
@@ -42,7 +49,7 @@ struct ledger {
 	enum stmt used[STMT_COUNT]; /* since the last sql_reset_all() */
 	size_t used_count;
 	bool is_used[STMT_COUNT];
-	int rc;		    /* of the first statement that failed, */
+	int rc;             /* of the first statement that failed, */
 	struct error error; /* and what SQLite said of it */
 	int64_t wal_bytes;  /* as of the last commit */
 
@@ -69,8 +76,8 @@ struct request {
  * request had written. Returns -1 when a statement failed: l->rc says how, and
  * A is dropped.
  */
-typedef int (*handler)(struct ledger *l, const struct request *q,
-    struct answer *a);
+typedef int (*handler)(
+    struct ledger *l, const struct request *q, struct answer *a);
 
 /* By message type; NULL for what is not the ledger's to answer. */
 extern const handler ledger_handlers[MSG_COUNT];
@@ -78,8 +85,8 @@ extern const handler ledger_handlers[MSG_COUNT];
 /* A limit of the present configuration, or its normal value. */
 int64_t ledger_limit(const struct ledger *l, enum limit limit);
 /* The request's moment MS milliseconds later, as a stamp. */
-void ledger_stamp_in(const struct ledger *l, int64_t ms,
-    char out[static CLOCK_STAMP_SIZE]);
+void ledger_stamp_in(
+    const struct ledger *l, int64_t ms, char out[static CLOCK_STAMP_SIZE]);
 /* Is this a stamp in the one form that the ledger keeps? */
 bool ledger_is_stamp(const char *text);
 /* Milliseconds from the request's moment to STAMP: rounded up, 0 if past. */

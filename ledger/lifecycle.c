@@ -42,13 +42,13 @@ body_line(struct body *b, const char *fmt, ...)
 	(void)vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
 	if (!b->is_html) {
-		buffer_printf(b->out, "%s%s", b->out->len == 0 ? "" : "\n",
-		    line);
+		buffer_printf(
+		    b->out, "%s%s", b->out->len == 0 ? "" : "\n", line);
 		return;
 	}
 	escaped = text_escape_html(line, strlen(line), NULL);
-	buffer_printf(b->out, "%s%s", b->out->len == 0 ? "<div>" : "<br>",
-	    escaped);
+	buffer_printf(
+	    b->out, "%s%s", b->out->len == 0 ? "<div>" : "<br>", escaped);
 	free(escaped);
 }
 
@@ -62,8 +62,8 @@ body_end(struct body *b)
 /* ---- a verdict --------------------------------------------------------- */
 
 static int
-guard_write(struct ledger *l, struct answer *a, int64_t event_id,
-    sqlite3_stmt *event)
+guard_write(
+    struct ledger *l, struct answer *a, int64_t event_id, sqlite3_stmt *event)
 {
 	char key[64], not_before[CLOCK_STAMP_SIZE];
 
@@ -81,8 +81,8 @@ guard_write(struct ledger *l, struct answer *a, int64_t event_id,
 }
 
 static int
-holding_write(struct ledger *l, struct answer *a, int64_t event_id,
-    sqlite3_stmt *event)
+holding_write(
+    struct ledger *l, struct answer *a, int64_t event_id, sqlite3_stmt *event)
 {
 	const char *kind = row_text(event, 3), *reason = row_text(event, 5);
 	struct buffer text = {0};
@@ -92,10 +92,11 @@ holding_write(struct ledger *l, struct answer *a, int64_t event_id,
 
 	(void)snprintf(key, sizeof(key), "holding_reply:event:%" PRId64 ":%s",
 	    event_id, reason);
-	body_line(&body, "Nothing was started: this project is not one that "
-			 "this connector works in.");
-	body_line(&body, "Once it is, this starts the work: " REDISPATCH,
-	    event_id);
+	body_line(&body,
+	    "Nothing was started: this project is not one that "
+	    "this connector works in.");
+	body_line(
+	    &body, "Once it is, this starts the work: " REDISPATCH, event_id);
 	body_line(&body, "Event %" PRId64 " - " SIGNATURE, event_id);
 	body_end(&body);
 	rc = intent_write(l, a,
@@ -142,12 +143,13 @@ stop_sentence(const char *stop_reason)
 	static const struct {
 		const char *reason, *sentence;
 	} sentences[] = {
-		{"finished", "the agent's turn came to its end."},
-		{"failed", "the agent stopped with an error."},
-		{"deadline", "the agent was stopped at its time limit."},
-		{"shutdown", "the agent was stopped with the connector."},
-		{"lost", "the agent, or what watched over it, went away "
-			 "in the middle of its work."},
+	    {"finished", "the agent's turn came to its end."},
+	    {"failed", "the agent stopped with an error."},
+	    {"deadline", "the agent was stopped at its time limit."},
+	    {"shutdown", "the agent was stopped with the connector."},
+	    {"lost",
+		"the agent, or what watched over it, went away "
+		"in the middle of its work."},
 	};
 	size_t i;
 
@@ -182,8 +184,8 @@ event_sentence(sqlite3_stmt *row, bool *asks)
 }
 
 static int
-completion_lines(struct ledger *l, const char *attempt, struct body *body,
-    const char *head)
+completion_lines(
+    struct ledger *l, const char *attempt, struct body *body, const char *head)
 {
 	sqlite3_stmt *row = sql_row(l, STMT_COMPLETION_EVENTS);
 	const char *sentence;
@@ -200,8 +202,9 @@ completion_lines(struct ledger *l, const char *attempt, struct body *body,
 			body_line(body, "%s", head);
 		if (asks && row_int(row, 5) == 0)
 			body_line(body,
-			    "Event %" PRId64 ": %s To run it again: "
-			    REDISPATCH, id, sentence, id);
+			    "Event %" PRId64
+			    ": %s To run it again: " REDISPATCH,
+			    id, sentence, id);
 		else
 			body_line(body, "Event %" PRId64 ": %s", id, sentence);
 	}
@@ -209,8 +212,8 @@ completion_lines(struct ledger *l, const char *attempt, struct body *body,
 }
 
 int
-lifecycle_completion(struct ledger *l, const char *attempt, const char *kind,
-    struct buffer *out)
+lifecycle_completion(
+    struct ledger *l, const char *attempt, const char *kind, struct buffer *out)
 {
 	struct body body = body_begin(out, kind);
 	char head[LINE_MAX_BYTES];

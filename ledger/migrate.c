@@ -6,7 +6,7 @@
 #include "ledger/migrate.h"
 
 const struct migration migrations[] = {
-	{1, ledger_schema},
+    {1, ledger_schema},
 };
 const size_t migration_count = sizeof(migrations) / sizeof(migrations[0]);
 
@@ -100,8 +100,7 @@ migrate_step(sqlite3 *db, const struct migration *m, int *rc, struct error *e)
 
 int
 migrate(sqlite3 *db, const struct migration *list, size_t count,
-    void (*before)(int version, void *arg), void *arg, int *rc,
-    struct error *e)
+    void (*before)(int version, void *arg), void *arg, int *rc, struct error *e)
 {
 	int version = migrate_version(db, rc, e);
 	size_t i;

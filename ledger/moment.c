@@ -7,13 +7,13 @@
 int64_t
 ledger_limit(const struct ledger *l, enum limit limit)
 {
-	return l->config == NULL ? limit_rows[limit].normal :
-				   l->config->limits[limit];
+	return l->config == NULL ? limit_rows[limit].normal
+				 : l->config->limits[limit];
 }
 
 void
-ledger_stamp_in(const struct ledger *l, int64_t ms,
-    char out[static CLOCK_STAMP_SIZE])
+ledger_stamp_in(
+    const struct ledger *l, int64_t ms, char out[static CLOCK_STAMP_SIZE])
 {
 	int64_t ns;
 

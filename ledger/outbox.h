@@ -24,8 +24,8 @@ int outbox_claimed(struct ledger *l, struct answer *a, int64_t intent_id,
  * returned: 1 tells (a line, and the worker whose message it was), 0 is a
  * repeat, -1 is passed on.
  */
-int outbox_settled(struct ledger *l, struct answer *a, int64_t intent_id,
-    int changes);
+int outbox_settled(
+    struct ledger *l, struct answer *a, int64_t intent_id, int changes);
 
 /* It is there, as message RECEIPT_ID; then outbox_settled(). */
 int outbox_receive(struct ledger *l, struct answer *a,

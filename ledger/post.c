@@ -12,7 +12,9 @@
 #include "ledger/intent.h"
 #include "ledger/worker.h"
 
-#define POSTS_MAX 20 /* of a kind, for a task's event; a trigger says so too */
+#define POSTS_MAX                                                  \
+	20 /* of a kind, for a task's event; a trigger says so too \
+	    */
 
 /* Where it goes and what it says there. */
 struct post_place {
@@ -38,14 +40,14 @@ post_place_read(struct ledger *l, struct answer *a, const struct msg_post *m,
 	p->bucket_id = row_int(row, 1);
 	p->recording_id = row_int(row, is_ack ? 2 : 4);
 	p->message_kind = is_ack ? "boost" : answer_text(a, row_text(row, 3));
-	p->body = strcmp(p->message_kind, "comment") == 0 ? m->comment :
-							    m->line;
+	p->body =
+	    strcmp(p->message_kind, "comment") == 0 ? m->comment : m->line;
 	return 0;
 }
 
 static int
-post_check(struct answer *a, const struct msg_post *m,
-    const struct post_place *p)
+post_check(
+    struct answer *a, const struct msg_post *m, const struct post_place *p)
 {
 	if (p->recording_id <= 0 ||
 	    (strcmp(m->kind, "worker_reply") == 0 &&
@@ -55,8 +57,7 @@ post_check(struct answer *a, const struct msg_post *m,
 	if (p->body.len == 0)
 		return answer_fail(a, "invalid_report", "there is no text");
 	if (memchr(p->body.bytes, '\0', p->body.len) != NULL)
-		return answer_fail(a, "invalid_report",
-		    "the text holds a NUL");
+		return answer_fail(a, "invalid_report", "the text holds a NUL");
 	return 0;
 }
 

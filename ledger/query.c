@@ -56,8 +56,8 @@ row_to_json(sqlite3_stmt *row)
 		if (mark == '?' || mark == '*')
 			len--;
 		(void)snprintf(name, sizeof(name), "%.*s", (int)len, alias);
-		(void)json_object_set_new(object, name,
-		    column_to_json(row, i, mark));
+		(void)json_object_set_new(
+		    object, name, column_to_json(row, i, mark));
 	}
 	return object;
 }
@@ -86,8 +86,8 @@ part_add_row(json_t *json, enum shape shape, sqlite3_stmt *row)
 		return;
 	}
 	name = text_to_json(row_text(row, 0));
-	(void)json_object_set_new(json, json_string_value(name),
-	    json_integer(row_int(row, 1)));
+	(void)json_object_set_new(
+	    json, json_string_value(name), json_integer(row_int(row, 1)));
 	json_decref(name);
 }
 
@@ -101,9 +101,9 @@ part_read(struct ledger *l, const struct part *p, const struct value *values,
 
 	if (p->shape == SHAPE_NUMBER || p->shape == SHAPE_ROW) {
 		if (rc == 1)
-			*json = p->shape == SHAPE_ROW ?
-			    row_to_json(row) :
-			    json_integer(row_int(row, 0));
+			*json = p->shape == SHAPE_ROW
+			    ? row_to_json(row)
+			    : json_integer(row_int(row, 0));
 		return rc == -1 ? -1 : 0;
 	}
 	*json = p->shape == SHAPE_ROWS ? json_array() : json_object();
@@ -134,41 +134,41 @@ parts_read(struct ledger *l, json_t *object, const struct part *parts,
 #define PARTS(a) (a), sizeof(a) / sizeof((a)[0])
 
 static const struct part status_parts[] = {
-	{"schema_version", STMT_STATUS_SCHEMA, SHAPE_NUMBER},
-	{"connection", STMT_STATUS_CONNECTION, SHAPE_ROW},
-	{"hold", STMT_STATUS_HOLD, SHAPE_ROW},
-	{"generation", STMT_STATUS_GENERATION, SHAPE_NUMBER},
-	{"positions", STMT_STATUS_POSITIONS, SHAPE_ROWS},
-	{"gaps", STMT_STATUS_GAPS, SHAPE_ROWS},
-	{"open_losses", STMT_STATUS_LOSSES, SHAPE_ROWS},
-	{"unrecovered_ids", STMT_STATUS_UNRECOVERED, SHAPE_NUMBER},
-	{"queues", STMT_STATUS_QUEUES, SHAPE_COUNTS},
-	{"blocked", STMT_STATUS_BLOCKED, SHAPE_COUNTS},
-	{"review_tagged", STMT_STATUS_REVIEW, SHAPE_NUMBER},
-	{"authorized_blocked", STMT_STATUS_AUTHORIZED, SHAPE_NUMBER},
-	{"redispatch_pending", STMT_STATUS_REDISPATCH, SHAPE_NUMBER},
-	{"live_tasks", STMT_STATUS_LIVE, SHAPE_ROWS},
-	{"indeterminate_intents", STMT_STATUS_DOUBTS, SHAPE_ROWS},
-	{"held_records", STMT_STATUS_HELD, SHAPE_ROWS},
-	{"dispatches", STMT_STATUS_DISPATCHES, SHAPE_ROWS},
-	{"renewal_holds", STMT_STATUS_RENEWALS, SHAPE_ROWS},
+    {"schema_version", STMT_STATUS_SCHEMA, SHAPE_NUMBER},
+    {"connection", STMT_STATUS_CONNECTION, SHAPE_ROW},
+    {"hold", STMT_STATUS_HOLD, SHAPE_ROW},
+    {"generation", STMT_STATUS_GENERATION, SHAPE_NUMBER},
+    {"positions", STMT_STATUS_POSITIONS, SHAPE_ROWS},
+    {"gaps", STMT_STATUS_GAPS, SHAPE_ROWS},
+    {"open_losses", STMT_STATUS_LOSSES, SHAPE_ROWS},
+    {"unrecovered_ids", STMT_STATUS_UNRECOVERED, SHAPE_NUMBER},
+    {"queues", STMT_STATUS_QUEUES, SHAPE_COUNTS},
+    {"blocked", STMT_STATUS_BLOCKED, SHAPE_COUNTS},
+    {"review_tagged", STMT_STATUS_REVIEW, SHAPE_NUMBER},
+    {"authorized_blocked", STMT_STATUS_AUTHORIZED, SHAPE_NUMBER},
+    {"redispatch_pending", STMT_STATUS_REDISPATCH, SHAPE_NUMBER},
+    {"live_tasks", STMT_STATUS_LIVE, SHAPE_ROWS},
+    {"indeterminate_intents", STMT_STATUS_DOUBTS, SHAPE_ROWS},
+    {"held_records", STMT_STATUS_HELD, SHAPE_ROWS},
+    {"dispatches", STMT_STATUS_DISPATCHES, SHAPE_ROWS},
+    {"renewal_holds", STMT_STATUS_RENEWALS, SHAPE_ROWS},
 };
 
 static const struct part show_parts[] = {
-	{"event", STMT_SHOW_EVENT, SHAPE_ROW},
-	{"tasks", STMT_SHOW_TASKS, SHAPE_ROWS},
-	{"attempts", STMT_SHOW_ATTEMPTS, SHAPE_ROWS},
-	{"outbox", STMT_SHOW_OUTBOX, SHAPE_ROWS},
-	{"decisions", STMT_SHOW_DECISIONS, SHAPE_ROWS},
+    {"event", STMT_SHOW_EVENT, SHAPE_ROW},
+    {"tasks", STMT_SHOW_TASKS, SHAPE_ROWS},
+    {"attempts", STMT_SHOW_ATTEMPTS, SHAPE_ROWS},
+    {"outbox", STMT_SHOW_OUTBOX, SHAPE_ROWS},
+    {"decisions", STMT_SHOW_DECISIONS, SHAPE_ROWS},
 };
 
 static const struct part events_parts[] = {
-	{"events", STMT_EVENTS_LAST, SHAPE_ROWS},
+    {"events", STMT_EVENTS_LAST, SHAPE_ROWS},
 };
 
 static enum query_result
-query_read(struct ledger *l, const char *what, int64_t event_id,
-    int64_t count, json_t *object)
+query_read(struct ledger *l, const char *what, int64_t event_id, int64_t count,
+    json_t *object)
 {
 	int rc;
 
@@ -178,8 +178,8 @@ query_read(struct ledger *l, const char *what, int64_t event_id,
 		rc = parts_read(l, object, PARTS(events_parts),
 		    WITH(v_int(count == 0 ? EVENTS_NORMAL : count)));
 	} else if (strcmp(what, "show") == 0) {
-		rc = parts_read(l, object, PARTS(show_parts),
-		    WITH(v_int(event_id)));
+		rc = parts_read(
+		    l, object, PARTS(show_parts), WITH(v_int(event_id)));
 		if (rc == 0 && json_object_get(object, "event") == NULL)
 			return QUERY_NO_RECORD;
 	} else {
@@ -189,8 +189,8 @@ query_read(struct ledger *l, const char *what, int64_t event_id,
 }
 
 enum query_result
-query_json(struct ledger *l, const char *what, int64_t event_id,
-    int64_t count, char **json)
+query_json(struct ledger *l, const char *what, int64_t event_id, int64_t count,
+    char **json)
 {
 	json_t *object = json_object();
 	enum query_result result;

@@ -16,8 +16,8 @@
 
 /* Another intent's receipt, or what a worker reported as its own. */
 static int
-is_spoken_for(struct ledger *l, const struct claimed_intent *i, int64_t id,
-    bool *yes)
+is_spoken_for(
+    struct ledger *l, const struct claimed_intent *i, int64_t id, bool *yes)
 {
 	int64_t found;
 
@@ -85,8 +85,8 @@ rival_find(struct ledger *l, const struct claimed_intent *i, int64_t *rival)
 
 	*rival = 0;
 	rc = sql_first(l, STMT_OUTBOX_RIVALS,
-	    WITH(v_text(i->message_kind), v_int(i->recording_id),
-		v_int(i->id)));
+	    WITH(
+		v_text(i->message_kind), v_int(i->recording_id), v_int(i->id)));
 	for (; rc == 1; rc = sql_next(l, STMT_OUTBOX_RIVALS)) {
 		if (is_same_text(row_blob(row, 1), text, len)) {
 			*rival = row_int(row, 0);
@@ -125,8 +125,8 @@ handle_listed(struct ledger *l, const struct request *q, struct answer *a)
 	if (candidates_count(l, &i, &m->candidates, &count, &id) == -1)
 		return -1;
 	if (count != 1) {
-		(void)snprintf(note, sizeof(note), "%zu matching messages",
-		    count);
+		(void)snprintf(
+		    note, sizeof(note), "%zu matching messages", count);
 		return doubt(l, a, &i, note);
 	}
 	if (rival_find(l, &i, &rival) == -1)

@@ -5,14 +5,14 @@
 #include "ledger/record.h"
 
 static const char *const state_names[] = {
-	[RECORD_SEEN] = "seen",
-	[RECORD_ADMITTED] = "admitted",
-	[RECORD_QUEUED] = "queued",
-	[RECORD_BLOCKED] = "blocked",
-	[RECORD_DISPATCHED] = "dispatched",
-	[RECORD_COMPLETED] = "completed",
-	[RECORD_DISCARDED] = "discarded",
-	[RECORD_HELD] = "held",
+    [RECORD_SEEN] = "seen",
+    [RECORD_ADMITTED] = "admitted",
+    [RECORD_QUEUED] = "queued",
+    [RECORD_BLOCKED] = "blocked",
+    [RECORD_DISPATCHED] = "dispatched",
+    [RECORD_COMPLETED] = "completed",
+    [RECORD_DISCARDED] = "discarded",
+    [RECORD_HELD] = "held",
 };
 static_assert(sizeof(state_names) / sizeof(state_names[0]) == RECORD_STATES,
     "every state has a name");
@@ -22,17 +22,19 @@ static_assert(sizeof(state_names) / sizeof(state_names[0]) == RECORD_STATES,
  * cell is no edge. A record becomes held by a hold's trigger, which is why no
  * machine edge leads there.
  */
+/* clang-format off */
 static const char edges[RECORD_STATES][RECORD_STATES + 1] = {
-	/* to:		     s a q b d c x h */
-	[RECORD_SEEN] =	      "=mmm  m ",
-	[RECORD_ADMITTED] =   " =mmm mp",
-	[RECORD_QUEUED] =     "  =mm mp",
-	[RECORD_BLOCKED] =    " mm=m m ",
-	[RECORD_DISPATCHED] = " m m=m  ",
-	[RECORD_COMPLETED] =  " p   =p ",
-	[RECORD_DISCARDED] =  "      = ",
-	[RECORD_HELD] =	      " ppp  p=",
+	/* to:                   s a q b d c x h */
+	[RECORD_SEEN] =         "=mmm  m ",
+	[RECORD_ADMITTED] =     " =mmm mp",
+	[RECORD_QUEUED] =       "  =mm mp",
+	[RECORD_BLOCKED] =      " mm=m m ",
+	[RECORD_DISPATCHED] =   " m m=m  ",
+	[RECORD_COMPLETED] =    " p   =p ",
+	[RECORD_DISCARDED] =    "      = ",
+	[RECORD_HELD] =         " ppp  p=",
 };
+/* clang-format on */
 
 const char *
 record_state_name(enum record_state state)
@@ -53,8 +55,7 @@ record_state_by_name(const char *name)
 }
 
 bool
-record_edge(enum record_state from, enum record_state to,
-    enum record_mover by)
+record_edge(enum record_state from, enum record_state to, enum record_mover by)
 {
 	char edge = edges[from][to];
 
@@ -90,8 +91,8 @@ move_sources(const struct move *m, char *out, size_t size)
 		if ((from & RECORD_SET(i)) == 0 ||
 		    !record_edge((enum record_state)i, m->to, m->by))
 			continue;
-		used += (size_t)snprintf(out + used, size - used, "%s ",
-		    state_names[i]);
+		used += (size_t)snprintf(
+		    out + used, size - used, "%s ", state_names[i]);
 	}
 }
 
@@ -129,10 +130,10 @@ v_stamp(const char *stamp)
 	return v_text_or_null(stamp == NULL ? "" : stamp);
 }
 
-#define MOVE_VALUES(l, m, sources)                                             \
-	v_int((m)->event_id), v_text(state_names[(m)->to]),                    \
-	    v_text((m)->reason == NULL ? "" : (m)->reason), v_text((l)->now),  \
-	    v_stamp((m)->retry_at), v_stamp((m)->next_retry_at),               \
+#define MOVE_VALUES(l, m, sources)                                            \
+	v_int((m)->event_id), v_text(state_names[(m)->to]),                   \
+	    v_text((m)->reason == NULL ? "" : (m)->reason), v_text((l)->now), \
+	    v_stamp((m)->retry_at), v_stamp((m)->next_retry_at),              \
 	    v_text(sources), v_opt((m)->revision)
 
 static enum move_result
@@ -156,8 +157,8 @@ record_move(struct ledger *l, const struct move *m)
 }
 
 enum move_result
-record_move_verdict(struct ledger *l, const struct move *m,
-    const struct msg_verdict *v)
+record_move_verdict(
+    struct ledger *l, const struct move *m, const struct msg_verdict *v)
 {
 	char sources[96];
 
@@ -178,14 +179,14 @@ const char *
 move_result_text(enum move_result result)
 {
 	static const char *const texts[] = {
-		[MOVED] = "moved",
-		[MOVE_NO_RECORD] = "no such record",
-		[MOVE_HELD_BY_WORKER] = "held by a worker",
-		[MOVE_NOT_ON_LIVE_TASK] = "not on a live task",
-		[MOVE_ON_LIVE_TASK] = "on a live task",
-		[MOVE_NO_TRANSITION] = "no such transition",
-		[MOVE_INVALID] = "reason or deadline do not fit the state",
-		[MOVE_ERROR] = "the ledger could not write it",
+	    [MOVED] = "moved",
+	    [MOVE_NO_RECORD] = "no such record",
+	    [MOVE_HELD_BY_WORKER] = "held by a worker",
+	    [MOVE_NOT_ON_LIVE_TASK] = "not on a live task",
+	    [MOVE_ON_LIVE_TASK] = "on a live task",
+	    [MOVE_NO_TRANSITION] = "no such transition",
+	    [MOVE_INVALID] = "reason or deadline do not fit the state",
+	    [MOVE_ERROR] = "the ledger could not write it",
 	};
 
 	return texts[result];
@@ -198,8 +199,8 @@ record_state_of(struct ledger *l, int64_t event_id, enum record_state *state)
 
 	if (rc == -1)
 		return -1;
-	*state = rc == 0 ?
-	    RECORD_STATES :
-	    record_state_by_name(row_text(sql_row(l, STMT_RECORD_STATE), 0));
+	*state = rc == 0
+	    ? RECORD_STATES
+	    : record_state_by_name(row_text(sql_row(l, STMT_RECORD_STATE), 0));
 	return 0;
 }

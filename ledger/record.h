@@ -33,17 +33,17 @@ enum record_state record_state_by_name(const char *name);
 enum record_mover { BY_MACHINE, BY_PERSON };
 
 /* May a record go from FROM to TO? The same state again always may. */
-bool record_edge(enum record_state from, enum record_state to,
-    enum record_mover by);
+bool record_edge(
+    enum record_state from, enum record_state to, enum record_mover by);
 
 struct move {
 	int64_t event_id;
 	enum record_state to;
-	const char *reason;	   /* NULL: none */
+	const char *reason; /* NULL: none */
 	enum record_mover by;
-	unsigned int from;	   /* narrows the table's sources; 0: does not */
-	struct opt revision;	   /* it must still be this one */
-	const char *retry_at;	   /* of blocked only; NULL: none */
+	unsigned int from;    /* narrows the table's sources; 0: does not */
+	struct opt revision;  /* it must still be this one */
+	const char *retry_at; /* of blocked only; NULL: none */
 	const char *next_retry_at; /* of blocked only; NULL: none */
 };
 
@@ -54,8 +54,8 @@ enum move_result {
 	MOVE_NOT_ON_LIVE_TASK, /* dispatched needs a live task */
 	MOVE_ON_LIVE_TASK,     /* a live task carries it */
 	MOVE_NO_TRANSITION,    /* no such edge, or not from there */
-	MOVE_INVALID,	       /* reason or deadline do not fit the state */
-	MOVE_ERROR	       /* a statement failed */
+	MOVE_INVALID,          /* reason or deadline do not fit the state */
+	MOVE_ERROR             /* a statement failed */
 };
 
 /*
@@ -66,14 +66,14 @@ enum move_result {
 enum move_result record_move(struct ledger *l, const struct move *move);
 
 /* The verdict's columns, written with its move (admission.md 1.12). */
-enum move_result record_move_verdict(struct ledger *l,
-    const struct move *move, const struct msg_verdict *verdict);
+enum move_result record_move_verdict(struct ledger *l, const struct move *move,
+    const struct msg_verdict *verdict);
 
 /* What a refusal is called: "held by worker", ... */
 const char *move_result_text(enum move_result result);
 
 /* The state as it stands; RECORD_STATES when there is no such record. -1. */
-int record_state_of(struct ledger *l, int64_t event_id,
-    enum record_state *state);
+int record_state_of(
+    struct ledger *l, int64_t event_id, enum record_state *state);
 
 #endif

@@ -5,15 +5,14 @@
 #include "ledger/handlers.h"
 
 int
-handle_renewal_hold(struct ledger *l, const struct request *q,
-    struct answer *a)
+handle_renewal_hold(struct ledger *l, const struct request *q, struct answer *a)
 {
 	const struct msg_renewal_hold *m = &q->m->renewal_hold;
 	int n;
 
 	if (*m->until != '\0' && !ledger_is_stamp(m->until))
-		return answer_fail(a, "refused",
-		    "RENEWAL_HOLD: until is no stamp");
+		return answer_fail(
+		    a, "refused", "RENEWAL_HOLD: until is no stamp");
 	if (*m->reason == '\0')
 		n = sql_run(l, STMT_RENEWAL_LIFT, WITH(v_text(m->fingerprint)));
 	else
@@ -24,8 +23,8 @@ handle_renewal_hold(struct ledger *l, const struct request *q,
 }
 
 int
-handle_renewal_hold_of(struct ledger *l, const struct request *q,
-    struct answer *a)
+handle_renewal_hold_of(
+    struct ledger *l, const struct request *q, struct answer *a)
 {
 	struct msg_renewal_hold_is *is = &a->reply.renewal_hold_is;
 	sqlite3_stmt *row;

@@ -36,8 +36,8 @@ struct settling {
 static const char *
 end_fault(const struct msg_end *m)
 {
-	static const char *const reasons[] = {"finished", "failed", "deadline",
-	    "shutdown", "lost"};
+	static const char *const reasons[] = {
+	    "finished", "failed", "deadline", "shutdown", "lost"};
 	size_t i;
 
 	for (i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
@@ -77,8 +77,8 @@ settling_read(struct ledger *l, struct settling *s)
 	int rc = sql_first(l, STMT_TASK_ROWS, WITH(v_int(s->task_id)));
 
 	for (; rc == 1; rc = sql_next(l, STMT_TASK_ROWS)) {
-		s->rows = xreallocarray(s->rows, s->count + 1,
-		    sizeof(*s->rows));
+		s->rows =
+		    xreallocarray(s->rows, s->count + 1, sizeof(*s->rows));
 		s->rows[s->count].event_id = row_int(row, 0);
 		s->rows[s->count++].as = settlement_of(s, row);
 	}
@@ -94,35 +94,35 @@ settle_move(struct ledger *l, struct answer *a, const struct move *move)
 	if (moved == MOVE_ERROR)
 		return -1;
 	if (moved != MOVED)
-		return answer_fail(a, "refused", "its record is %s",
-		    move_result_text(moved));
+		return answer_fail(
+		    a, "refused", "its record is %s", move_result_text(moved));
 	return 0;
 }
 
 /* The record first: by that the row's trigger knows a settlement. */
 static int
-settle_unknown(struct ledger *l, struct answer *a, int64_t task_id,
-    int64_t event_id)
+settle_unknown(
+    struct ledger *l, struct answer *a, int64_t task_id, int64_t event_id)
 {
-	if (settle_move(l, a,
-		&(struct move){.event_id = event_id,
-		    .to = RECORD_COMPLETED,
-		    .from = RECORD_SET(RECORD_DISPATCHED) |
-			RECORD_SET(RECORD_COMPLETED)}) == -1)
+	const struct move move = {.event_id = event_id,
+	    .to = RECORD_COMPLETED,
+	    .from =
+		RECORD_SET(RECORD_DISPATCHED) | RECORD_SET(RECORD_COMPLETED)};
+
+	if (settle_move(l, a, &move) == -1)
 		return -1;
 	if (answer_failed(a))
 		return 0;
-	return sql_run(l, STMT_ROW_UNKNOWN,
-		   WITH(v_int(task_id), v_int(event_id), v_text(l->now))) ==
-		-1 ?
-	    -1 :
-	    0;
+	if (sql_run(l, STMT_ROW_UNKNOWN,
+		WITH(v_int(task_id), v_int(event_id), v_text(l->now))) == -1)
+		return -1;
+	return 0;
 }
 
 /* One failed start is tried again; another waits for a person. */
 static int
-withdrawn_target(struct ledger *l, const struct msg_end *end,
-    int64_t task_id, int64_t event_id, enum record_state *to)
+withdrawn_target(struct ledger *l, const struct msg_end *end, int64_t task_id,
+    int64_t event_id, enum record_state *to)
 {
 	int64_t earlier;
 
@@ -141,21 +141,17 @@ static int
 settle_withdrawn(struct ledger *l, struct answer *a, const struct msg_end *end,
     int64_t task_id, int64_t event_id)
 {
-	enum record_state to;
-	int n;
+	struct move move = {
+	    .event_id = event_id, .from = RECORD_SET(RECORD_DISPATCHED)};
 
-	if (withdrawn_target(l, end, task_id, event_id, &to) == -1)
+	if (withdrawn_target(l, end, task_id, event_id, &move.to) == -1 ||
+	    sql_run(l, STMT_ROW_WITHDRAW,
+		WITH(v_int(task_id), v_int(event_id), v_text(l->now),
+		    v_int(end->uncharged))) == -1)
 		return -1;
-	n = sql_run(l, STMT_ROW_WITHDRAW,
-	    WITH(v_int(task_id), v_int(event_id), v_text(l->now),
-		v_int(end->uncharged)));
-	if (n == -1)
-		return -1;
-	return settle_move(l, a,
-	    &(struct move){.event_id = event_id,
-		.to = to,
-		.reason = to == RECORD_BLOCKED ? "spawn_failed" : NULL,
-		.from = RECORD_SET(RECORD_DISPATCHED)});
+	if (move.to == RECORD_BLOCKED)
+		move.reason = "spawn_failed";
+	return settle_move(l, a, &move);
 }
 
 /*
@@ -165,12 +161,13 @@ settle_withdrawn(struct ledger *l, struct answer *a, const struct msg_end *end,
 static int
 settle_returned(struct ledger *l, int64_t event_id)
 {
-	return record_move(l,
-		   &(struct move){.event_id = event_id,
-		       .to = RECORD_ADMITTED,
-		       .from = RECORD_SET(RECORD_DISPATCHED)}) == MOVE_ERROR ?
-	    -1 :
-	    0;
+	const struct move move = {.event_id = event_id,
+	    .to = RECORD_ADMITTED,
+	    .from = RECORD_SET(RECORD_DISPATCHED)};
+
+	if (record_move(l, &move) == MOVE_ERROR)
+		return -1;
+	return 0;
 }
 
 static int
@@ -183,8 +180,8 @@ settle_row(struct ledger *l, struct answer *a, const struct settling *s,
 	case SETTLE_UNKNOWN:
 		return settle_unknown(l, a, s->task_id, row->event_id);
 	case SETTLE_WITHDRAWN:
-		return settle_withdrawn(l, a, s->end, s->task_id,
-		    row->event_id);
+		return settle_withdrawn(
+		    l, a, s->end, s->task_id, row->event_id);
 	case SETTLE_RETURNED:
 		return settle_returned(l, row->event_id);
 	case SETTLE_REPORTED:
@@ -213,9 +210,9 @@ settle(struct ledger *l, struct answer *a, struct settling *s)
 	const struct msg_end *m = s->end;
 
 	if (sql_run(l, STMT_ATTEMPT_END,
-		WITH(v_text(m->attempt), v_text(l->now),
-		    v_text(m->stop_reason), v_int(m->spawn_failed),
-		    v_int(m->no_retry), v_int(m->refusals))) == -1 ||
+		WITH(v_text(m->attempt), v_text(l->now), v_text(m->stop_reason),
+		    v_int(m->spawn_failed), v_int(m->no_retry),
+		    v_int(m->refusals))) == -1 ||
 	    settling_read(l, s) == -1 ||
 	    settle_rows(l, a, s, SETTLE_UNKNOWN) == -1 ||
 	    task_supersede(l, s->task_id) == -1 ||
@@ -224,8 +221,8 @@ settle(struct ledger *l, struct answer *a, struct settling *s)
 		return -1;
 	if (answer_failed(a))
 		return 0;
-	if (sql_run(l, STMT_TASK_END, WITH(v_int(s->task_id),
-		v_text(l->now))) == -1 ||
+	if (sql_run(l, STMT_TASK_END,
+		WITH(v_int(s->task_id), v_text(l->now))) == -1 ||
 	    lifecycle_ended(l, a, m->attempt) == -1)
 		return -1;
 	line_dispatch(a, s->task_id, m->attempt, 0, "ended", m->stop_reason);

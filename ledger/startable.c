@@ -43,8 +43,8 @@ startable_configure(struct ledger *l)
 }
 
 int
-handle_next_startable(struct ledger *l, const struct request *q,
-    struct answer *a)
+handle_next_startable(
+    struct ledger *l, const struct request *q, struct answer *a)
 {
 	const struct msg_next_startable *m = &q->m->next_startable;
 	struct msg_startable *s = &a->reply.startable;

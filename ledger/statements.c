@@ -73,12 +73,12 @@ sql_bind_one(sqlite3_stmt *stmt, int at, const struct value *v)
 		(void)sqlite3_bind_int64(stmt, at, v->number);
 		break;
 	case VALUE_TEXT:
-		(void)sqlite3_bind_text64(stmt, at, v->bytes, v->len,
-		    SQLITE_STATIC, SQLITE_UTF8);
+		(void)sqlite3_bind_text64(
+		    stmt, at, v->bytes, v->len, SQLITE_STATIC, SQLITE_UTF8);
 		break;
 	case VALUE_BLOB:
-		(void)sqlite3_bind_blob64(stmt, at, v->bytes, v->len,
-		    SQLITE_STATIC);
+		(void)sqlite3_bind_blob64(
+		    stmt, at, v->bytes, v->len, SQLITE_STATIC);
 		break;
 	case VALUE_NULL:
 		break; /* what a cleared parameter is */
@@ -86,8 +86,8 @@ sql_bind_one(sqlite3_stmt *stmt, int at, const struct value *v)
 }
 
 static sqlite3_stmt *
-sql_begin(struct ledger *l, enum stmt id, const struct value *values,
-    size_t count)
+sql_begin(
+    struct ledger *l, enum stmt id, const struct value *values, size_t count)
 {
 	sqlite3_stmt *stmt = l->stmts[id];
 	size_t i;
@@ -106,8 +106,8 @@ sql_begin(struct ledger *l, enum stmt id, const struct value *values,
 }
 
 int
-sql_run(struct ledger *l, enum stmt id, const struct value *values,
-    size_t count)
+sql_run(
+    struct ledger *l, enum stmt id, const struct value *values, size_t count)
 {
 	sqlite3_stmt *stmt = sql_begin(l, id, values, count);
 
@@ -117,8 +117,8 @@ sql_run(struct ledger *l, enum stmt id, const struct value *values,
 }
 
 int
-sql_first(struct ledger *l, enum stmt id, const struct value *values,
-    size_t count)
+sql_first(
+    struct ledger *l, enum stmt id, const struct value *values, size_t count)
 {
 	(void)sql_begin(l, id, values, count);
 	return sql_next(l, id);

@@ -79,8 +79,8 @@ v_text_of(struct blob b)
 }
 
 /* The values of a statement, as two arguments. */
-#define WITH(...)                                                              \
-	(const struct value[]){__VA_ARGS__},                                   \
+#define WITH(...)                            \
+	(const struct value[]){__VA_ARGS__}, \
 	    sizeof((const struct value[]){__VA_ARGS__}) / sizeof(struct value)
 #define WITH_NOTHING NULL, 0
 
@@ -92,14 +92,14 @@ void sql_finalize(struct ledger *l);
  * Run a statement to its end. Returns how many rows it changed itself (those
  * of triggers do not count), or -1 with l->rc and l->error set.
  */
-int sql_run(struct ledger *l, enum stmt id, const struct value *values,
-    size_t count);
+int sql_run(
+    struct ledger *l, enum stmt id, const struct value *values, size_t count);
 /*
  * Begin a query and go on with it: 1 a row, 0 no more, -1 as above. The row is
  * read from sql_row() and is good until the statement is used again.
  */
-int sql_first(struct ledger *l, enum stmt id, const struct value *values,
-    size_t count);
+int sql_first(
+    struct ledger *l, enum stmt id, const struct value *values, size_t count);
 int sql_next(struct ledger *l, enum stmt id);
 sqlite3_stmt *sql_row(struct ledger *l, enum stmt id);
 

@@ -62,13 +62,14 @@ launch_record_read(struct ledger *l, struct answer *a, int64_t event_id,
 
 /* The conversation's order, and one task for it and for its directory. */
 static int
-launch_check_turn(struct answer *a, int64_t event_id,
-    const struct launch_record *r)
+launch_check_turn(
+    struct answer *a, int64_t event_id, const struct launch_record *r)
 {
 	if (r->before_it != 0)
 		return answer_fail(a, "busy",
 		    "record %" PRId64 " goes before %" PRId64
-		    " in its conversation", r->before_it, event_id);
+		    " in its conversation",
+		    r->before_it, event_id);
 	if (r->is_conversation_busy)
 		return answer_fail(a, "busy", "its conversation has a task");
 	if (r->is_directory_busy)
@@ -95,11 +96,11 @@ launch_check(struct ledger *l, struct answer *a, const struct msg_launch *m,
 		return answer_fail(a, "refused", "it is %s", r->state);
 	if (!r->is_dispatchable)
 		return answer_fail(a, "refused", "it is not dispatchable");
-	route = l->config->readable ? config_route(l->config, r->project_id) :
-				      NULL;
+	route =
+	    l->config->readable ? config_route(l->config, r->project_id) : NULL;
 	if (route == NULL || strcmp(route->path, r->route) != 0)
-		return answer_fail(a, "refused",
-		    "its route is not what its project has now");
+		return answer_fail(
+		    a, "refused", "its route is not what its project has now");
 	return launch_check_turn(a, m->event_id, r);
 }
 
@@ -130,8 +131,7 @@ launch_write(struct ledger *l, struct answer *a, const struct msg_launch *m,
 	if (moved == MOVE_ERROR)
 		return -1;
 	if (moved != MOVED)
-		return answer_fail(a, "refused", "%s",
-		    move_result_text(moved));
+		return answer_fail(a, "refused", "%s", move_result_text(moved));
 	if (sql_run(l, STMT_ATTEMPT_INSERT,
 		WITH(v_text(m->attempt), v_int(*task_id), v_text(m->driver),
 		    v_text(l->boot_id), v_text(l->run_id),
@@ -189,8 +189,7 @@ task_rekey(struct ledger *l, struct answer *a, const char *attempt)
 
 	token_mint(a->token);
 	token_hash(a->token, hash);
-	return sql_run(l, STMT_TASK_REKEY,
-	    WITH(v_text(hash), v_text(attempt)));
+	return sql_run(l, STMT_TASK_REKEY, WITH(v_text(hash), v_text(attempt)));
 }
 
 /* The answer to a LAUNCH got lost: its token with it. */
@@ -203,11 +202,11 @@ launch_again(struct ledger *l, struct answer *a, const struct msg_launch *m)
 	int rc;
 
 	if (strcmp(row_text(row, 1), "launching") != 0)
-		return answer_fail(a, "refused", "the attempt is %s",
-		    row_text(row, 1));
+		return answer_fail(
+		    a, "refused", "the attempt is %s", row_text(row, 1));
 	if (row_int(row, 2) != m->event_id)
-		return answer_fail(a, "refused",
-		    "the attempt is of another event");
+		return answer_fail(
+		    a, "refused", "the attempt is of another event");
 	if ((rc = launch_record_read(l, a, m->event_id, &r)) != 1)
 		return rc;
 	if ((rc = task_rekey(l, a, m->attempt)) == -1)
@@ -255,8 +254,8 @@ handle_rekey(struct ledger *l, const struct request *q, struct answer *a)
 
 /* The task's records that no worker has seen, while they are still its own. */
 static int
-unexposed_collect(struct ledger *l, int64_t task_id, int64_t **ids,
-    size_t *count)
+unexposed_collect(
+    struct ledger *l, int64_t task_id, int64_t **ids, size_t *count)
 {
 	int rc = sql_first(l, STMT_TASK_UNEXPOSED, WITH(v_int(task_id)));
 

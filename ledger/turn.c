@@ -24,7 +24,8 @@ struct turn {
 	struct waiting waiting[TURN_REQUESTS];
 	size_t count;
 	size_t bytes;
-	bool in_trouble;
+	bool in_trouble;   /* the storage refused, and has not worked since */
+	bool trouble_came; /* in this turn */
 };
 
 struct turn *
@@ -77,7 +78,8 @@ msg_bytes(const struct msg *m)
 	for (i = 0; i < info->field_count; i++) {
 		if (info->fields[i].kind == FIELD_LARGE)
 			bytes += ((const struct blob *)((const char *)m +
-				      info->fields[i].offset))->len;
+				      info->fields[i].offset))
+				     ->len;
 	}
 	return bytes;
 }
@@ -112,16 +114,20 @@ is_constraint(int rc)
 static void
 turn_trouble(struct turn *t, const char *text)
 {
-	if (!t->in_trouble)
-		log_warnx("storage: %s", text);
+	t->trouble_came = true;
+	if (t->in_trouble)
+		return;
+	log_warnx("storage: %s", text);
 	t->in_trouble = true;
 	t->ops->trouble(text, t->arg);
 }
 
+/* Something was written and nothing refused: it is over. */
 static void
-turn_untrouble(struct turn *t)
+turn_untrouble(struct turn *t, int changes_before)
 {
-	if (!t->in_trouble)
+	if (!t->in_trouble || t->trouble_came ||
+	    sqlite3_total_changes(t->l->db) == changes_before)
 		return;
 	log_info("storage: it writes again");
 	t->in_trouble = false;
@@ -133,8 +139,8 @@ static void
 waiting_postpone(struct waiting *w)
 {
 	answer_clear(&w->answer);
-	(void)answer_fail(&w->answer, "unavailable",
-	    "the ledger could not write");
+	(void)answer_fail(
+	    &w->answer, "unavailable", "the ledger could not write");
 }
 
 /* What the request had written is undone; false: the whole group is gone. */
@@ -162,8 +168,8 @@ request_failed(struct turn *t, struct waiting *w)
 		(void)answer_fail(&w->answer, "refused", "%s", l->error.text);
 		return;
 	}
-	turn_trouble(t, l->rc == SQLITE_OK ? "a handler gave up" :
-					     l->error.text);
+	turn_trouble(
+	    t, l->rc == SQLITE_OK ? "a handler gave up" : l->error.text);
 	waiting_postpone(w);
 }
 
@@ -369,14 +375,14 @@ turn_send(struct turn *t)
 void
 turn_run(struct turn *t)
 {
-	bool was_in_trouble = t->in_trouble;
+	int changes = sqlite3_total_changes(t->l->db);
 
 	if (t->count == 0)
 		return;
+	t->trouble_came = false;
 	if (!group_run(t, t->waiting, t->count))
 		turn_run_alone(t);
-	else if (was_in_trouble)
-		turn_untrouble(t);
+	turn_untrouble(t, changes);
 	turn_send(t);
 	turn_clear(t);
 	if (t->l->wal_bytes >= WAL_MOST)

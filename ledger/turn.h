@@ -15,7 +15,8 @@
 
 /* Where a turn's results go; all of it after the COMMIT. */
 struct turn_ops {
-	/* A line, then, once for a turn that had any: they go before the rest */
+	/* A line, then, once for a turn that had any: they go before the rest
+	 */
 	void (*line)(const char *text, void *arg);
 	void (*lines_end)(void *arg);
 	/* FD fields of M are taken over. */

@@ -28,17 +28,16 @@ undecided_find(struct ledger *l, int64_t after, int64_t *id)
 static int
 undecided_next_retry(struct ledger *l, int64_t *ms)
 {
-	if (sql_first(l, STMT_UNDECIDED_NEXT_RETRY, WITH(v_text(l->now))) ==
-	    -1)
+	if (sql_first(l, STMT_UNDECIDED_NEXT_RETRY, WITH(v_text(l->now))) == -1)
 		return -1;
-	*ms = ledger_ms_until(l,
-	    row_text(sql_row(l, STMT_UNDECIDED_NEXT_RETRY), 0));
+	*ms = ledger_ms_until(
+	    l, row_text(sql_row(l, STMT_UNDECIDED_NEXT_RETRY), 0));
 	return 0;
 }
 
 int
-handle_next_undecided(struct ledger *l, const struct request *q,
-    struct answer *a)
+handle_next_undecided(
+    struct ledger *l, const struct request *q, struct answer *a)
 {
 	struct msg_undecided *u = &a->reply.undecided;
 	sqlite3_stmt *row;
@@ -98,8 +97,8 @@ verdict_fault(const struct msg_verdict *v, enum record_state to)
  * alone do not make a conversation live: nothing would ever start them.
  */
 static int
-verdict_target(struct ledger *l, const struct msg_verdict *v,
-    enum record_state *to)
+verdict_target(
+    struct ledger *l, const struct msg_verdict *v, enum record_state *to)
 {
 	int64_t is_live;
 
@@ -124,8 +123,8 @@ struct verdict_record {
 };
 
 static int
-verdict_record_read(struct ledger *l, struct answer *a, int64_t id,
-    struct verdict_record *r)
+verdict_record_read(
+    struct ledger *l, struct answer *a, int64_t id, struct verdict_record *r)
 {
 	sqlite3_stmt *row;
 	int rc;
@@ -153,7 +152,45 @@ verdict_tell(struct ledger *l, struct answer *a, const struct msg_verdict *v,
 		answer_notice(a, MSG_WORK_WAITS, v->event_id, "");
 	if (was->state == RECORD_SEEN)
 		l->depth--;
+	a->reply.type = MSG_VERDICT_IS;
 	a->reply.verdict_is.applied = true;
+	a->reply.verdict_is.state = record_state_name(state);
+	a->reply.verdict_is.depth = l->depth;
+	return 0;
+}
+
+static const char *
+text_or_null(const char *text)
+{
+	return *text == '\0' ? NULL : text;
+}
+
+static int
+verdict_move(struct ledger *l, struct answer *a, const struct msg_verdict *v,
+    enum record_state to)
+{
+	const struct move move = {.event_id = v->event_id,
+	    .to = to,
+	    .reason = v->reason,
+	    .from = RECORD_SET(RECORD_SEEN) | RECORD_SET(RECORD_BLOCKED),
+	    .revision = {true, v->revision},
+	    .retry_at = text_or_null(v->retry_at),
+	    .next_retry_at = text_or_null(v->next_retry_at)};
+	enum move_result moved = record_move_verdict(l, &move, v);
+
+	if (moved == MOVE_ERROR)
+		return -1;
+	if (moved != MOVED)
+		return answer_fail(
+		    a, "refused", "VERDICT: %s", move_result_text(moved));
+	return 0;
+}
+
+/* It was decided meanwhile: what stands is the answer, and no failure. */
+static int
+verdict_stands(struct ledger *l, struct answer *a, enum record_state state)
+{
+	a->reply.type = MSG_VERDICT_IS;
 	a->reply.verdict_is.state = record_state_name(state);
 	a->reply.verdict_is.depth = l->depth;
 	return 0;
@@ -166,38 +203,21 @@ handle_verdict(struct ledger *l, const struct request *q, struct answer *a)
 	enum record_state to = record_state_by_name(v->state), state;
 	const char *fault = verdict_fault(v, to);
 	struct verdict_record was;
-	enum move_result moved;
 	int rc;
 
 	if (fault != NULL)
 		return answer_fail(a, "refused", "VERDICT: %s", fault);
-	if ((rc = verdict_record_read(l, a, v->event_id, &was)) != 1)
-		return rc == 0 ? answer_fail(a, "not_found", "no such record")
-			       : -1;
-	a->reply.type = MSG_VERDICT_IS;
+	if ((rc = verdict_record_read(l, a, v->event_id, &was)) == 0)
+		return answer_fail(a, "not_found", "no such record");
+	if (rc != 1)
+		return -1;
 	if (was.revision != v->revision ||
-	    (was.state != RECORD_SEEN && was.state != RECORD_BLOCKED)) {
-		a->reply.verdict_is.state = record_state_name(was.state);
-		a->reply.verdict_is.depth = l->depth;
+	    (was.state != RECORD_SEEN && was.state != RECORD_BLOCKED))
+		return verdict_stands(l, a, was.state);
+	if (verdict_target(l, v, &to) == -1 || verdict_move(l, a, v, to) == -1)
+		return -1;
+	if (answer_failed(a))
 		return 0;
-	}
-	if (verdict_target(l, v, &to) == -1)
-		return -1;
-	moved = record_move_verdict(l,
-	    &(struct move){.event_id = v->event_id,
-		.to = to,
-		.reason = v->reason,
-		.from = RECORD_SET(RECORD_SEEN) | RECORD_SET(RECORD_BLOCKED),
-		.revision = {true, v->revision},
-		.retry_at = *v->retry_at == '\0' ? NULL : v->retry_at,
-		.next_retry_at =
-		    *v->next_retry_at == '\0' ? NULL : v->next_retry_at},
-	    v);
-	if (moved == MOVE_ERROR)
-		return -1;
-	if (moved != MOVED)
-		return answer_fail(a, "refused", "VERDICT: %s",
-		    move_result_text(moved));
 	if (record_state_of(l, v->event_id, &state) == -1 ||
 	    lifecycle_verdict(l, a, v->event_id, state) == -1)
 		return -1;

@@ -19,8 +19,8 @@ worker_task(struct ledger *l, const struct request *q, struct answer *a,
 	int rc;
 
 	token_hash(token, hash);
-	rc = sql_first(l, STMT_TOKEN_TASK,
-	    WITH(v_text(hash), v_text(q->attempt)));
+	rc = sql_first(
+	    l, STMT_TOKEN_TASK, WITH(v_text(hash), v_text(q->attempt)));
 	if (rc == 0)
 		return answer_fail(a, "task_token_refused",
 		    "this token names no current task");
@@ -36,8 +36,8 @@ worker_row_read(struct ledger *l, struct answer *a, int64_t task_id,
 	sqlite3_stmt *row;
 	int rc;
 
-	rc = sql_first(l, STMT_WORKER_ROW,
-	    WITH(v_int(task_id), v_int(event_id)));
+	rc = sql_first(
+	    l, STMT_WORKER_ROW, WITH(v_int(task_id), v_int(event_id)));
 	if (rc == 0)
 		return answer_fail(a, "not_on_task",
 		    "event %" PRId64 " is not on this task", event_id);
@@ -58,8 +58,7 @@ worker_row_read(struct ledger *l, struct answer *a, int64_t task_id,
 
 int
 worker_pulled(struct ledger *l, const struct request *q, struct answer *a,
-    const char *token, int64_t event_id, int64_t *task_id,
-    struct worker_row *r)
+    const char *token, int64_t event_id, int64_t *task_id, struct worker_row *r)
 {
 	int rc;
 
@@ -69,7 +68,8 @@ worker_pulled(struct ledger *l, const struct request *q, struct answer *a,
 	if (!r->is_pulled)
 		return answer_fail(a, "not_exposed",
 		    "event %" PRId64 " was not handed to this worker; call "
-		    "get_dispatch first", event_id);
+		    "get_dispatch first",
+		    event_id);
 	return 1;
 }
 
@@ -119,8 +119,8 @@ pull_write(struct ledger *l, struct answer *a, int64_t task_id,
 
 /* Read back, so that the answer is what stands. */
 static int
-instruction_read(struct ledger *l, struct answer *a, int64_t task_id,
-    int64_t event_id)
+instruction_read(
+    struct ledger *l, struct answer *a, int64_t task_id, int64_t event_id)
 {
 	struct msg_instruction *i = &a->reply.instruction;
 	struct blob snapshot;
@@ -185,8 +185,7 @@ get_one(struct ledger *l, struct answer *a, int64_t task_id, int64_t event_id)
 }
 
 int
-handle_get_dispatch(struct ledger *l, const struct request *q,
-    struct answer *a)
+handle_get_dispatch(struct ledger *l, const struct request *q, struct answer *a)
 {
 	const struct msg_get_dispatch *m = &q->m->get_dispatch;
 	int64_t task_id, event_id = m->event_id;
@@ -196,8 +195,8 @@ handle_get_dispatch(struct ledger *l, const struct request *q,
 	if ((rc = worker_task(l, q, a, m->token, &task_id)) != 1)
 		return rc;
 	if (event_id == 0 &&
-	    sql_number(l, STMT_WORKER_EARLIEST, WITH(v_int(task_id)),
-		&event_id) == -1)
+	    sql_number(
+		l, STMT_WORKER_EARLIEST, WITH(v_int(task_id)), &event_id) == -1)
 		return -1;
 	return event_id == 0 ? 0 : get_one(l, a, task_id, event_id);
 }
@@ -205,8 +204,8 @@ handle_get_dispatch(struct ledger *l, const struct request *q,
 /* ---- reports ----------------------------------------------------------- */
 
 int
-worker_report(struct ledger *l, struct answer *a, int64_t task_id,
-    int64_t event_id)
+worker_report(
+    struct ledger *l, struct answer *a, int64_t task_id, int64_t event_id)
 {
 	struct msg_report_is *is = &a->reply.report_is;
 	struct worker_row r;
@@ -227,8 +226,7 @@ worker_report(struct ledger *l, struct answer *a, int64_t task_id,
 }
 
 int
-handle_ack_dispatch(struct ledger *l, const struct request *q,
-    struct answer *a)
+handle_ack_dispatch(struct ledger *l, const struct request *q, struct answer *a)
 {
 	const struct msg_ack_dispatch *m = &q->m->ack_dispatch;
 	struct worker_row r;
@@ -261,8 +259,8 @@ handle_thread_of(struct ledger *l, const struct request *q, struct answer *a)
 	sqlite3_stmt *row;
 	int rc;
 
-	rc = sql_first(l, STMT_THREAD_OF,
-	    WITH(v_text(m->attempt), v_int(m->event_id)));
+	rc = sql_first(
+	    l, STMT_THREAD_OF, WITH(v_text(m->attempt), v_int(m->event_id)));
 	if (rc == -1)
 		return -1;
 	if (rc == 0)
@@ -272,7 +270,8 @@ handle_thread_of(struct ledger *l, const struct request *q, struct answer *a)
 	if (row_int(row, 0) == 0)
 		return answer_fail(a, "not_exposed",
 		    "event %" PRId64 " was not handed to this worker; call "
-		    "get_dispatch first", m->event_id);
+		    "get_dispatch first",
+		    m->event_id);
 	if (row_int(row, 1) != 0)
 		return answer_fail(a, "not_dispatchable",
 		    "event %" PRId64 " can no longer be dispatched",

@@ -30,11 +30,11 @@ int worker_task(struct ledger *l, const struct request *q, struct answer *a,
 int worker_row_read(struct ledger *l, struct answer *a, int64_t task_id,
     int64_t event_id, struct worker_row *row);
 /* Both, and the worker has pulled it; 1, 0 with A refused, -1. */
-int worker_pulled(struct ledger *l, const struct request *q,
-    struct answer *a, const char *token, int64_t event_id, int64_t *task_id,
+int worker_pulled(struct ledger *l, const struct request *q, struct answer *a,
+    const char *token, int64_t event_id, int64_t *task_id,
     struct worker_row *row);
 /* REPORT_IS, read back from the row: the receipt of a report. */
-int worker_report(struct ledger *l, struct answer *a, int64_t task_id,
-    int64_t event_id);
+int worker_report(
+    struct ledger *l, struct answer *a, int64_t task_id, int64_t event_id);
 
 #endif

@@ -4,7 +4,6 @@
 #include "mcpd/answer.h"
 #include "mcpd/message.h"
 
-
 /* What every modern result carries, in front and behind (mcp.md 3.3). */
 static const char modern_head[] = "\"resultType\":\"complete\"";
 static const char modern_tail[] =
@@ -81,7 +80,6 @@ answer_tool(struct buffer *out, const struct json_span *id, bool is_modern,
 	result_open(out, id, is_modern);
 	buffer_add_text(out, "\"content\":[{\"type\":\"text\",\"text\":");
 	json_write_string(out, text->bytes, text->len);
-	buffer_printf(
-	    out, "}],\"isError\":%s", is_error ? "true" : "false");
+	buffer_printf(out, "}],\"isError\":%s", is_error ? "true" : "false");
 	result_close(out, is_modern);
 }

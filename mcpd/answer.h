@@ -23,7 +23,7 @@ void answer_error(struct buffer *out, const struct json_span *id, int code,
 void answer_result(struct buffer *out, const struct json_span *id,
     bool is_modern, const char *body);
 /* The result of a tool: one block of text. */
-void answer_tool(struct buffer *out, const struct json_span *id,
-    bool is_modern, const struct json_span *text, bool is_error);
+void answer_tool(struct buffer *out, const struct json_span *id, bool is_modern,
+    const struct json_span *text, bool is_error);
 
 #endif

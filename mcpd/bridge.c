@@ -190,8 +190,8 @@ mcpd_try(struct bridge *b)
 		return;
 	}
 	b->retry_at = clock_monotonic_ms() + b->pause_ms;
-	b->pause_ms = b->pause_ms * 2 < PAUSE_MOST_MS ? b->pause_ms * 2 :
-							PAUSE_MOST_MS;
+	b->pause_ms =
+	    b->pause_ms * 2 < PAUSE_MOST_MS ? b->pause_ms * 2 : PAUSE_MOST_MS;
 }
 
 /*
@@ -215,15 +215,15 @@ mcpd_gone(struct bridge *b)
 		return;
 	}
 	b->retry_at = clock_monotonic_ms() + b->pause_ms;
-	b->pause_ms = b->pause_ms * 2 < PAUSE_MOST_MS ? b->pause_ms * 2 :
-							PAUSE_MOST_MS;
+	b->pause_ms =
+	    b->pause_ms * 2 < PAUSE_MOST_MS ? b->pause_ms * 2 : PAUSE_MOST_MS;
 }
 
 static void
 mcpd_readable(struct bridge *b)
 {
-	ssize_t n = read(b->mcpd, lines_room(&b->from_mcpd, READ_SIZE),
-	    READ_SIZE);
+	ssize_t n =
+	    read(b->mcpd, lines_room(&b->from_mcpd, READ_SIZE), READ_SIZE);
 	struct json_span line;
 	enum lines_got got;
 
@@ -249,8 +249,8 @@ mcpd_readable(struct bridge *b)
 static void
 agent_readable(struct bridge *b)
 {
-	ssize_t n = read(STDIN_FILENO,
-	    lines_room(&b->from_agent, READ_SIZE), READ_SIZE);
+	ssize_t n = read(
+	    STDIN_FILENO, lines_room(&b->from_agent, READ_SIZE), READ_SIZE);
 	struct json_span line;
 
 	if (n == -1 && (errno == EAGAIN || errno == EINTR))
@@ -276,8 +276,8 @@ poll_prepare(const struct bridge *b, struct pollfd pfd[POLL_COUNT])
 	bool is_full = queue_len(&b->to_mcpd) > QUEUE_HIGH ||
 	    b->store.unit_count >= STORE_UNITS_MAX;
 
-	pfd[AGENT_IN] = (struct pollfd){
-	    .fd = STDIN_FILENO, .events = is_full ? 0 : POLLIN};
+	pfd[AGENT_IN] =
+	    (struct pollfd){.fd = STDIN_FILENO, .events = is_full ? 0 : POLLIN};
 	pfd[AGENT_OUT] = (struct pollfd){.fd = STDOUT_FILENO,
 	    .events = queue_len(&b->to_agent) != 0 ? POLLOUT : 0};
 	pfd[MCPD] = (struct pollfd){.fd = b->mcpd};

@@ -147,6 +147,15 @@ call_abandon(struct call *call)
 }
 
 void
+call_free_all(struct server *s)
+{
+	struct call *call;
+
+	while ((call = TAILQ_FIRST(&s->calls)) != NULL)
+		call_free(call);
+}
+
+void
 call_cancel(struct stream *stream, const struct json_span *id)
 {
 	struct server *s = stream->server;

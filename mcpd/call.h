@@ -47,6 +47,9 @@ void call_refuse(struct call *call, const char *kind, const char *fmt, ...)
 /* No answer: cancelled, or its stream is gone. */
 void call_abandon(struct call *call);
 
+/* Free every call; no peer may answer one afterwards. */
+void call_free_all(struct server *s);
+
 /* Abandon every call of STREAM with that id. */
 void call_cancel(struct stream *stream, const struct json_span *id);
 

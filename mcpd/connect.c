@@ -17,7 +17,6 @@
 #define LINK_MAX 2048
 #define OUTCOME_MAX 64
 
-
 static void
 answer_instruction(struct call *call, struct msg *reply)
 {
@@ -110,21 +109,21 @@ start_complete(struct call *call, const struct arguments *args)
 }
 
 static const struct param get_params[] = {
-	{"event_id", PARAM_ID, JSON_MAY_BE_ABSENT, PARAM_AT(event_id)},
+    {"event_id", PARAM_ID, JSON_MAY_BE_ABSENT, PARAM_AT(event_id)},
 };
 static const struct param ack_params[] = {
-	{"event_id", PARAM_ID, JSON_REQUIRED, PARAM_AT(event_id)},
-	{"ack_id", PARAM_ID, JSON_MAY_BE_NULL, PARAM_AT(ack_id)},
+    {"event_id", PARAM_ID, JSON_REQUIRED, PARAM_AT(event_id)},
+    {"ack_id", PARAM_ID, JSON_MAY_BE_NULL, PARAM_AT(ack_id)},
 };
 static const struct param complete_params[] = {
-	{"event_id", PARAM_ID, JSON_REQUIRED, PARAM_AT(event_id)},
-	{"outcome", PARAM_TEXT, JSON_REQUIRED, PARAM_AT(outcome)},
-	{"links", PARAM_LINKS, JSON_MAY_BE_NULL, PARAM_AT(links)},
-	{"reply_id", PARAM_ID, JSON_MAY_BE_NULL, PARAM_AT(reply_id)},
+    {"event_id", PARAM_ID, JSON_REQUIRED, PARAM_AT(event_id)},
+    {"outcome", PARAM_TEXT, JSON_REQUIRED, PARAM_AT(outcome)},
+    {"links", PARAM_LINKS, JSON_MAY_BE_NULL, PARAM_AT(links)},
+    {"reply_id", PARAM_ID, JSON_MAY_BE_NULL, PARAM_AT(reply_id)},
 };
 
 const struct action connect_actions[CONNECT_ACTIONS] = {
-	{"ack_dispatch", ROWS(ack_params), start_ack},
-	{"complete_dispatch", ROWS(complete_params), start_complete},
-	{"get_dispatch", ROWS(get_params), start_get},
+    {"ack_dispatch", ROWS(ack_params), start_ack},
+    {"complete_dispatch", ROWS(complete_params), start_complete},
+    {"get_dispatch", ROWS(get_params), start_get},
 };

@@ -8,10 +8,10 @@
 #include "mcpd/instruction.h"
 
 static const struct json_rules rules = {
-	.max_bytes = 4 * 1024 * 1024,
-	.max_depth = 64,
-	.max_members = 100000,
-	.flags = JSON_RULE_LAST_WINS | JSON_RULE_BIG_AS_REAL,
+    .max_bytes = 4 * 1024 * 1024,
+    .max_depth = 64,
+    .max_members = 100000,
+    .flags = JSON_RULE_LAST_WINS | JSON_RULE_BIG_AS_REAL,
 };
 
 /*
@@ -22,8 +22,8 @@ static json_t *
 snapshot_read(const struct msg_instruction *in)
 {
 	struct error e;
-	json_t *snapshot = json_read(
-	    in->snapshot.bytes, in->snapshot.len, &rules, &e);
+	json_t *snapshot =
+	    json_read(in->snapshot.bytes, in->snapshot.len, &rules, &e);
 
 	if (json_is_object(snapshot))
 		return snapshot;

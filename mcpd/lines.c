@@ -80,8 +80,7 @@ lines_next(struct lines *l, struct json_span *line)
 	lf = memchr(from + l->searched, '\n', have - l->searched);
 	len = lf == NULL ? have : (size_t)(lf - from);
 	/* A CR may be the LF's and not the line's. */
-	if (len > l->max + 1 ||
-	    (len == l->max + 1 && from[l->max] != '\r')) {
+	if (len > l->max + 1 || (len == l->max + 1 && from[l->max] != '\r')) {
 		l->is_skipping = lf == NULL;
 		lines_hand_out(l, l->max, lf == NULL ? have : len + 1, line);
 		return LINES_CUT;

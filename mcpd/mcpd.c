@@ -106,8 +106,8 @@ mcpd_stop(struct role *r, int64_t bound_ms)
 {
 	struct timeval tv = {bound_ms / 1000, bound_ms % 1000 * 1000};
 
-	if (event_base_once(r->base, -1, EV_TIMEOUT, on_stop_bound, NULL,
-		&tv) == -1)
+	if (event_base_once(
+		r->base, -1, EV_TIMEOUT, on_stop_bound, NULL, &tv) == -1)
 		fatalx("stop: no timer");
 	server_when_idle(&server, on_idle, NULL);
 }
@@ -115,7 +115,7 @@ mcpd_stop(struct role *r, int64_t bound_ms)
 static const struct role_row row = {
     .role = ROLE_MCPD,
     .title = TITLE,
-    .nofile = 1024, /* each request may hold two memory files */
+    .nofile = 1024,       /* each request may hold two memory files */
     .writes_files = true, /* memory files */
     .sandbox = &mcpd_profile,
     .prepare = mcpd_prepare,
@@ -180,7 +180,8 @@ serve_standalone(const char *state)
 
 	(void)xasprintf(&path, "%s/ledger.db", state);
 	if (stat(path, &st) == -1)
-		(void)error_set(&e, "no connector ledger in %s", log_safe(state));
+		(void)error_set(
+		    &e, "no connector ledger in %s", log_safe(state));
 	else
 		(void)error_set(&e,
 		    "a task is served by its connector only (--supervised): "
@@ -191,9 +192,8 @@ serve_standalone(const char *state)
 static int
 print(const char *text)
 {
-	return fputs(text, stdout) == EOF || fflush(stdout) == EOF ?
-	    EXIT_FAILED :
-	    EXIT_OK;
+	return fputs(text, stdout) == EOF || fflush(stdout) == EOF ? EXIT_FAILED
+								   : EXIT_OK;
 }
 
 int

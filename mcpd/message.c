@@ -4,10 +4,10 @@
 #include "mcpd/message.h"
 
 static const struct json_rules rules = {
-	.max_bytes = MESSAGE_LINE_MAX,
-	.max_depth = MESSAGE_DEPTH_MAX,
-	.max_members = MESSAGE_MEMBERS_MAX,
-	.flags = JSON_RULE_LAST_WINS | JSON_RULE_BIG_AS_REAL,
+    .max_bytes = MESSAGE_LINE_MAX,
+    .max_depth = MESSAGE_DEPTH_MAX,
+    .max_members = MESSAGE_MEMBERS_MAX,
+    .flags = JSON_RULE_LAST_WINS | JSON_RULE_BIG_AS_REAL,
 };
 
 bool
@@ -75,8 +75,7 @@ has_no_envelope(const struct message *m)
 {
 	const json_t *version = json_object_get(m->tree, "jsonrpc");
 
-	return !json_is_string(version) ||
-	    json_string_length(version) != 3 ||
+	return !json_is_string(version) || json_string_length(version) != 3 ||
 	    memcmp(json_string_value(version), "2.0", 3) != 0 ||
 	    !json_is_string(json_object_get(m->tree, "method"));
 }
@@ -116,15 +115,14 @@ static const struct step {
 	int code;
 	const char *text;
 } steps[] = {
-	{is_array, MESSAGE_BATCH, 0, NULL},
-	{is_no_object, MESSAGE_WRONG, RPC_INVALID_REQUEST, "Invalid request"},
-	{is_response, MESSAGE_DROPPED, 0, NULL},
-	{has_no_envelope, MESSAGE_WRONG, RPC_INVALID_REQUEST,
-	    "Invalid request"},
-	{has_no_id, MESSAGE_NOTIFICATION, 0, NULL},
-	{has_bad_id, MESSAGE_WRONG, RPC_INVALID_REQUEST, "Invalid request id"},
-	{has_bad_params, MESSAGE_WRONG, RPC_INVALID_PARAMS, "Invalid params"},
-	{is_anything, MESSAGE_REQUEST, 0, NULL},
+    {is_array, MESSAGE_BATCH, 0, NULL},
+    {is_no_object, MESSAGE_WRONG, RPC_INVALID_REQUEST, "Invalid request"},
+    {is_response, MESSAGE_DROPPED, 0, NULL},
+    {has_no_envelope, MESSAGE_WRONG, RPC_INVALID_REQUEST, "Invalid request"},
+    {has_no_id, MESSAGE_NOTIFICATION, 0, NULL},
+    {has_bad_id, MESSAGE_WRONG, RPC_INVALID_REQUEST, "Invalid request id"},
+    {has_bad_params, MESSAGE_WRONG, RPC_INVALID_PARAMS, "Invalid params"},
+    {is_anything, MESSAGE_REQUEST, 0, NULL},
 };
 
 static void

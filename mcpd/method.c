@@ -40,8 +40,7 @@ serve_initialize(const struct origin *o, const struct message *m)
 		    "clientInfo");
 		return;
 	}
-	o->stream->revision =
-	    revision_negotiate(json_string_value(version));
+	o->stream->revision = revision_negotiate(json_string_value(version));
 	buffer_printf(&body,
 	    "\"protocolVersion\":\"%s\",\"capabilities\":{\"tools\":{}},"
 	    "\"serverInfo\":" SERVER_INFO ",",
@@ -92,13 +91,14 @@ serve_tools_list(const struct origin *o, const struct message *m)
 }
 
 static void
-begin_call(const struct origin *o, const struct tool *tool,
-    const json_t *arguments)
+begin_call(
+    const struct origin *o, const struct tool *tool, const json_t *arguments)
 {
 	struct call *call = call_new(o);
 
 	if (call == NULL)
-		origin_refuse(o, RPC_INTERNAL_ERROR, "Too many requests in flight");
+		origin_refuse(
+		    o, RPC_INTERNAL_ERROR, "Too many requests in flight");
 	else
 		tool_start(tool, call, arguments);
 }
@@ -128,18 +128,18 @@ serve_tools_call(const struct origin *o, const struct message *m)
 }
 
 const struct method legacy_methods[] = {
-	{"initialize", serve_initialize, false},
-	{"ping", serve_ping, false},
-	{"tools/list", serve_tools_list, true},
-	{"tools/call", serve_tools_call, true},
-	{NULL, NULL, false},
+    {"initialize", serve_initialize, false},
+    {"ping", serve_ping, false},
+    {"tools/list", serve_tools_list, true},
+    {"tools/call", serve_tools_call, true},
+    {NULL, NULL, false},
 };
 
 const struct method modern_methods[] = {
-	{"server/discover", serve_discover, false},
-	{"tools/list", serve_tools_list, false},
-	{"tools/call", serve_tools_call, false},
-	{NULL, NULL, false},
+    {"server/discover", serve_discover, false},
+    {"tools/list", serve_tools_list, false},
+    {"tools/call", serve_tools_call, false},
+    {NULL, NULL, false},
 };
 
 bool

@@ -30,22 +30,22 @@ enum word {
 };
 
 static const struct option words[] = {
-	{"connect-state", required_argument, NULL, OPTION_STATE},
-	{"connect-token-fd", required_argument, NULL, OPTION_TOKEN_FD},
-	{"supervised", no_argument, NULL, OPTION_SUPERVISED},
-	{"domains", required_argument, NULL, OPTION_DOMAINS},
-	{"read-only", no_argument, NULL, OPTION_READ_ONLY},
-	{"help", no_argument, NULL, OPTION_HELP},
-	{"version", no_argument, NULL, OPTION_VERSION},
-	{NULL, 0, NULL, 0},
+    {"connect-state", required_argument, NULL, OPTION_STATE},
+    {"connect-token-fd", required_argument, NULL, OPTION_TOKEN_FD},
+    {"supervised", no_argument, NULL, OPTION_SUPERVISED},
+    {"domains", required_argument, NULL, OPTION_DOMAINS},
+    {"read-only", no_argument, NULL, OPTION_READ_ONLY},
+    {"help", no_argument, NULL, OPTION_HELP},
+    {"version", no_argument, NULL, OPTION_VERSION},
+    {NULL, 0, NULL, 0},
 };
 
 static const struct domain {
 	const char *name;
 	unsigned int bit;
 } domains[] = {
-	{"connect", DOMAIN_CONNECT},
-	{"thread", DOMAIN_THREAD},
+    {"connect", DOMAIN_CONNECT},
+    {"thread", DOMAIN_THREAD},
 };
 
 /* One rule for both: a blank value is an absent one. */
@@ -124,7 +124,8 @@ words_read(int argc, char **argv, struct options *out, struct error *e)
 			return -1;
 	}
 	if (optind < argc)
-		return error_set(e, "too many words: %s", log_safe(argv[optind]));
+		return error_set(
+		    e, "too many words: %s", log_safe(argv[optind]));
 	return 0;
 }
 
@@ -136,7 +137,8 @@ words_check(const struct options *o, struct error *e)
 		return error_set(e, "--read-only: a task's worker reports");
 	if (getenv(TOKEN_VARIABLE) != NULL) {
 		(void)unsetenv(TOKEN_VARIABLE);
-		return error_set(e, TOKEN_VARIABLE
+		return error_set(e,
+		    TOKEN_VARIABLE
 		    ": a token is not taken from the environment");
 	}
 	if (o->wants_help || o->wants_version)

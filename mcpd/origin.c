@@ -42,8 +42,7 @@ batch_release(struct batch *batch)
 		return;
 	if (batch->line.len != 0) {
 		buffer_add_char(&batch->line, ']');
-		stream_send(
-		    batch->stream, batch->line.bytes, batch->line.len);
+		stream_send(batch->stream, batch->line.bytes, batch->line.len);
 	}
 	buffer_free(&batch->line);
 	free(batch);
@@ -63,8 +62,8 @@ origin_result(const struct origin *o, const struct buffer *body)
 {
 	struct buffer out = {0};
 
-	answer_result(&out, &o->id, o->is_modern,
-	    body == NULL ? "" : body->bytes);
+	answer_result(
+	    &out, &o->id, o->is_modern, body == NULL ? "" : body->bytes);
 	origin_send(o, &out);
 	buffer_free(&out);
 }
@@ -84,8 +83,9 @@ origin_error(const struct origin *o, int code, const char *text,
 static bool
 may_lack_id(const struct origin *o)
 {
-	return o->batch == NULL && (o->stream->revision == NULL ||
-	    o->stream->revision->has_errors_without_id);
+	return o->batch == NULL &&
+	    (o->stream->revision == NULL ||
+		o->stream->revision->has_errors_without_id);
 }
 
 void

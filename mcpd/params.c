@@ -48,9 +48,9 @@ read_links(const json_t *value, const char *name, void *out, struct error *e)
 
 static int (*const readers[])(
     const json_t *value, const char *name, void *out, struct error *e) = {
-	[PARAM_ID] = read_id,
-	[PARAM_TEXT] = read_text,
-	[PARAM_LINKS] = read_links,
+    [PARAM_ID] = read_id,
+    [PARAM_TEXT] = read_text,
+    [PARAM_LINKS] = read_links,
 };
 static_assert(sizeof(readers) / sizeof(readers[0]) == PARAM_KIND_COUNT,
     "a reader for every kind");
@@ -68,8 +68,8 @@ param_find(const struct param *rows, size_t count, const char *name)
 }
 
 static int
-param_read(const json_t *params, const struct param *row,
-    struct arguments *out, struct error *e)
+param_read(const json_t *params, const struct param *row, struct arguments *out,
+    struct error *e)
 {
 	const json_t *value = json_object_get(params, row->name);
 

@@ -48,19 +48,19 @@ static const struct standing {
 	bool is_final, is_error;
 	const char *text;
 } standings[] = {
-	{"pending", "pending", false, false,
-	    "It will be posted. Ask again with the same content for its id."},
-	{"sending", "pending", false, false,
-	    "It is being posted. Ask again with the same content for its id."},
-	{"sent", "sent", true, false, NULL},
-	{"indeterminate", "in_doubt", true, false,
-	    "It may have been posted or not; a person will look at it. Do not "
-	    "post it again."},
-	{"abandoned", "in_doubt", true, false,
-	    "A person gave it up: nobody knows whether it was posted. Do not "
-	    "post it again."},
-	{"canceled", "canceled", true, true,
-	    "It was not posted: it was called off."},
+    {"pending", "pending", false, false,
+	"It will be posted. Ask again with the same content for its id."},
+    {"sending", "pending", false, false,
+	"It is being posted. Ask again with the same content for its id."},
+    {"sent", "sent", true, false, NULL},
+    {"indeterminate", "in_doubt", true, false,
+	"It may have been posted or not; a person will look at it. Do not "
+	"post it again."},
+    {"abandoned", "in_doubt", true, false,
+	"A person gave it up: nobody knows whether it was posted. Do not "
+	"post it again."},
+    {"canceled", "canceled", true, true,
+	"It was not posted: it was called off."},
 };
 
 static const struct standing refused = {"canceled", "refused", true, true,
@@ -173,8 +173,8 @@ post_start(struct call *call, const char *kind, int64_t event_id,
 	post->comment = post_keep(&at, comment);
 	post->line = post_keep(&at, line);
 	post->until = clock_monotonic_ms() +
-	    (s->post_wait_ms < s->call_deadline_ms ? s->post_wait_ms :
-						     s->call_deadline_ms);
+	    (s->post_wait_ms < s->call_deadline_ms ? s->post_wait_ms
+						   : s->call_deadline_ms);
 	call->state = post;
 	post_ask(call);
 }

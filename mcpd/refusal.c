@@ -14,25 +14,24 @@ static const struct row {
 	bool has_own_text;
 	const char *text;
 } rows[] = {
-	{"task_token_refused", "task_token_refused", false,
-	    "This task is not current any more. Stop working on it."},
-	{"not_on_task", "not_on_task", true, "That event is not on this task."},
-	{"not_exposed", "not_exposed", true,
-	    "That event was not handed to you. Call get_dispatch first."},
-	{"report_conflict", "report_conflict", true,
-	    "A different report already stands for that event."},
-	{"not_dispatchable", "not_dispatchable", true,
-	    "That event can no longer be dispatched."},
-	{"invalid_report", "invalid_report", true, "The report is not valid."},
-	{"held", "held", false,
-	    "The connector is on hold: nothing new is handed over until an "
-	    "operator releases it."},
-	{"cancelled", "cancelled", false, "The call was cancelled."},
-	{"unusable", "invalid_params", true, "That cannot be read."},
-	{"not_found", "not_found", true,
-	    "It is gone, or the agent cannot see it."},
-	{"throttled", "throttled", false,
-	    "Basecamp asks for a pause. Try again in a while."},
+    {"task_token_refused", "task_token_refused", false,
+	"This task is not current any more. Stop working on it."},
+    {"not_on_task", "not_on_task", true, "That event is not on this task."},
+    {"not_exposed", "not_exposed", true,
+	"That event was not handed to you. Call get_dispatch first."},
+    {"report_conflict", "report_conflict", true,
+	"A different report already stands for that event."},
+    {"not_dispatchable", "not_dispatchable", true,
+	"That event can no longer be dispatched."},
+    {"invalid_report", "invalid_report", true, "The report is not valid."},
+    {"held", "held", false,
+	"The connector is on hold: nothing new is handed over until an "
+	"operator releases it."},
+    {"cancelled", "cancelled", false, "The call was cancelled."},
+    {"unusable", "invalid_params", true, "That cannot be read."},
+    {"not_found", "not_found", true, "It is gone, or the agent cannot see it."},
+    {"throttled", "throttled", false,
+	"Basecamp asks for a pause. Try again in a while."},
 };
 
 static const struct row generic = {"", "unavailable", false,

@@ -5,14 +5,14 @@
 
 /* Newest first. */
 static const struct revision revisions[] = {
-	{"2025-11-25", true, false},
-	{"2025-06-18", false, false},
-	{"2025-03-26", false, true},
-	{"2024-11-05", false, false},
+    {"2025-11-25", true, false},
+    {"2025-06-18", false, false},
+    {"2025-03-26", false, true},
+    {"2024-11-05", false, false},
 };
 
 const char revisions_json[] = "[\"" MODERN_VERSION "\",\"2025-11-25\","
-    "\"2025-06-18\",\"2025-03-26\",\"2024-11-05\"]";
+			      "\"2025-06-18\",\"2025-03-26\",\"2024-11-05\"]";
 
 const struct revision *
 revision_negotiate(const char *version)

@@ -19,6 +19,7 @@ server_clear(struct server *s)
 {
 	if (s->stream != NULL)
 		server_disconnect(s, s->stream);
+	call_free_all(s);
 	buffer_free(&s->tools);
 }
 

@@ -46,6 +46,7 @@ struct server {
 /* The caller sets the peers and the token, and owns the peers. */
 void server_init(
     struct server *s, struct event_base *base, unsigned int domains);
+/* The peers may answer nothing afterwards. */
 void server_clear(struct server *s);
 
 /*

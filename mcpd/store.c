@@ -29,8 +29,8 @@ span_is(const struct json_span *span, const char *text)
 }
 
 static bool
-member_get(const struct json_span *line, const char *path,
-    struct json_span *out)
+member_get(
+    const struct json_span *line, const char *path, struct json_span *out)
 {
 	return json_span(line->bytes, line->len, path, out) == 0;
 }
@@ -177,8 +177,8 @@ store_add(struct store *s, struct unit *unit, const struct json_span *line)
 }
 
 static void
-sent_request(struct store *s, const struct json_span *line,
-    const struct json_span *id)
+sent_request(
+    struct store *s, const struct json_span *line, const struct json_span *id)
 {
 	struct unit *unit = xcalloc(1, sizeof(*unit));
 
@@ -271,8 +271,8 @@ store_sent(struct store *s, const struct json_span *line)
 
 /* The session is open: from now on it is opened again for each mcpd. */
 static void
-store_opened(struct store *s, const struct unit *unit,
-    const struct json_span *answer)
+store_opened(
+    struct store *s, const struct unit *unit, const struct json_span *answer)
 {
 	const char *lf;
 
@@ -285,10 +285,10 @@ store_opened(struct store *s, const struct unit *unit,
 	lf = memchr(unit->lines, '\n', unit->len);
 	s->initialize = xstrndup(unit->lines, (size_t)(lf - unit->lines));
 	if ((size_t)(lf + 1 - unit->lines) < unit->len)
-		s->initialized = xstrndup(lf + 1,
-		    unit->len - (size_t)(lf + 1 - unit->lines) - 1);
-	s->has_batches = member_is(
-	    answer, "result/protocolVersion", "\"2025-03-26\"");
+		s->initialized = xstrndup(
+		    lf + 1, unit->len - (size_t)(lf + 1 - unit->lines) - 1);
+	s->has_batches =
+	    member_is(answer, "result/protocolVersion", "\"2025-03-26\"");
 }
 
 static bool
@@ -349,8 +349,8 @@ replay_opening(struct store *s, struct buffer *out)
 	struct json_span line = {s->initialize, strlen(s->initialize)}, id;
 
 	(void)member_get(&line, "id", &id);
-	(void)snprintf(s->own_id, sizeof(s->own_id),
-	    "\"connect-bridge:%lu\"", ++s->replays);
+	(void)snprintf(s->own_id, sizeof(s->own_id), "\"connect-bridge:%lu\"",
+	    ++s->replays);
 	buffer_add(out, line.bytes, (size_t)(id.bytes - line.bytes));
 	buffer_add_text(out, s->own_id);
 	buffer_add_text(out, id.bytes + id.len);

@@ -191,8 +191,8 @@ stream_new(struct server *s, int fd)
 	stream->fd = fd;
 	lines_init(&stream->in, MESSAGE_LINE_MAX);
 	(void)evutil_make_socket_closeonexec(fd);
-	stream->readable = event_new(s->base, fd, EV_READ | EV_PERSIST,
-	    stream_on_readable, stream);
+	stream->readable = event_new(
+	    s->base, fd, EV_READ | EV_PERSIST, stream_on_readable, stream);
 	stream->writable =
 	    event_new(s->base, fd, EV_WRITE, stream_on_writable, stream);
 	stream->stuck = event_new(s->base, -1, 0, stream_on_stuck, stream);

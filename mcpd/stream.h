@@ -18,10 +18,10 @@ struct stream {
 	struct event *stuck; /* the output has not moved for too long */
 	struct lines in;
 	struct buffer out;
-	size_t written;             /* of OUT */
+	size_t written;                  /* of OUT */
 	const struct revision *revision; /* NULL: none negotiated */
-	bool is_deaf;               /* output is dropped: nobody reads it */
-	size_t call_count;          /* in flight */
+	bool is_deaf;      /* output is dropped: nobody reads it */
+	size_t call_count; /* in flight */
 };
 
 /* FD is taken over and read from the next turn of the loop on. */

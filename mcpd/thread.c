@@ -21,10 +21,10 @@
 #define REPLY_BYTES_MAX 65536
 
 static const struct json_rules page_rules = {
-	.max_bytes = 1048576,
-	.max_depth = 64,
-	.max_members = 100000,
-	.flags = JSON_RULE_LAST_WINS | JSON_RULE_BIG_AS_REAL,
+    .max_bytes = 1048576,
+    .max_depth = 64,
+    .max_members = 100000,
+    .flags = JSON_RULE_LAST_WINS | JSON_RULE_BIG_AS_REAL,
 };
 
 static void
@@ -37,8 +37,8 @@ answer_page(struct call *call, struct msg *reply)
 		call_answer(call, refusal_of(&reply->failed), true);
 		return;
 	}
-	page = json_read(reply->thread.json.bytes, reply->thread.json.len,
-	    &page_rules, &e);
+	page = json_read(
+	    reply->thread.json.bytes, reply->thread.json.len, &page_rules, &e);
 	if (page == NULL) {
 		log_warnx("a page of a thread cannot be read: %s", e.text);
 		call_refuse(call, "unavailable",
@@ -54,8 +54,8 @@ start_read(struct call *call, const struct arguments *args)
 	struct msg m = {.type = MSG_READ_THREAD};
 
 	if (args->cursor.has_nul || args->cursor.len > 64) {
-		call_refuse(call, "invalid_params",
-		    "cursor is none that a page gave");
+		call_refuse(
+		    call, "invalid_params", "cursor is none that a page gave");
 		return;
 	}
 	m.read_thread.event_id = args->event_id.value;
@@ -87,8 +87,8 @@ static const struct format {
 	const char *name;
 	char *(*to_html)(const char *text, size_t len, size_t *out_len);
 } formats[] = {
-	{"markdown", markup_markdown_html}, /* when none is named */
-	{"plain", markup_plain_html},
+    {"markdown", markup_markdown_html}, /* when none is named */
+    {"plain", markup_plain_html},
 };
 
 static const struct format *
@@ -111,10 +111,9 @@ post_reply(struct call *call, int64_t event_id, const struct format *format,
     const struct json_span *content)
 {
 	struct json_span comment, line;
-	char *html = format->to_html(
-	    content->bytes, content->len, &comment.len);
-	char *text = markup_plain_text(
-	    content->bytes, content->len, &line.len);
+	char *html =
+	    format->to_html(content->bytes, content->len, &comment.len);
+	char *text = markup_plain_text(content->bytes, content->len, &line.len);
 
 	comment.bytes = html;
 	line.bytes = text;
@@ -124,8 +123,8 @@ post_reply(struct call *call, int64_t event_id, const struct format *format,
 		call_refuse(call, "invalid_params",
 		    "content is too long once it is HTML");
 	else
-		post_start(call, POST_REPLY, event_id, content, &comment,
-		    &line);
+		post_start(
+		    call, POST_REPLY, event_id, content, &comment, &line);
 	free(html);
 	free(text);
 }
@@ -147,21 +146,21 @@ start_reply(struct call *call, const struct arguments *args)
 }
 
 static const struct param read_params[] = {
-	{"event_id", PARAM_ID, JSON_REQUIRED, PARAM_AT(event_id)},
-	{"cursor", PARAM_TEXT, JSON_MAY_BE_NULL, PARAM_AT(cursor)},
+    {"event_id", PARAM_ID, JSON_REQUIRED, PARAM_AT(event_id)},
+    {"cursor", PARAM_TEXT, JSON_MAY_BE_NULL, PARAM_AT(cursor)},
 };
 static const struct param boost_params[] = {
-	{"event_id", PARAM_ID, JSON_REQUIRED, PARAM_AT(event_id)},
-	{"content", PARAM_TEXT, JSON_REQUIRED, PARAM_AT(content)},
+    {"event_id", PARAM_ID, JSON_REQUIRED, PARAM_AT(event_id)},
+    {"content", PARAM_TEXT, JSON_REQUIRED, PARAM_AT(content)},
 };
 static const struct param reply_params[] = {
-	{"event_id", PARAM_ID, JSON_REQUIRED, PARAM_AT(event_id)},
-	{"content", PARAM_TEXT, JSON_REQUIRED, PARAM_AT(content)},
-	{"format", PARAM_TEXT, JSON_MAY_BE_NULL, PARAM_AT(format)},
+    {"event_id", PARAM_ID, JSON_REQUIRED, PARAM_AT(event_id)},
+    {"content", PARAM_TEXT, JSON_REQUIRED, PARAM_AT(content)},
+    {"format", PARAM_TEXT, JSON_MAY_BE_NULL, PARAM_AT(format)},
 };
 
 const struct action thread_actions[THREAD_ACTIONS] = {
-	{"boost", ROWS(boost_params), start_boost},
-	{"read", ROWS(read_params), start_read},
-	{"reply", ROWS(reply_params), start_reply},
+    {"boost", ROWS(boost_params), start_boost},
+    {"read", ROWS(read_params), start_read},
+    {"reply", ROWS(reply_params), start_reply},
 };

@@ -30,8 +30,7 @@ token_fd_parse(const char *text, int *fd, struct error *e)
 	for (; len > 0; len--, text++) {
 		n = n * 10 + (*text - '0');
 		if (n > INT_MAX)
-			return error_set(
-			    e, "--connect-token-fd: out of range");
+			return error_set(e, "--connect-token-fd: out of range");
 	}
 	*fd = (int)n;
 	return 0;
@@ -44,8 +43,8 @@ fd_check(int fd, struct error *e)
 	struct stat st;
 
 	if (fd < TOKEN_FD_LEAST)
-		return error_set(e, "--connect-token-fd: %d is not for a token",
-		    fd);
+		return error_set(
+		    e, "--connect-token-fd: %d is not for a token", fd);
 	if (fstat(fd, &st) == -1)
 		return error_errno(e, "--connect-token-fd: %d", fd);
 	if (!S_ISFIFO(st.st_mode) && !S_ISSOCK(st.st_mode))

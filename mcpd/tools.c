@@ -15,8 +15,8 @@ const char tools_instructions[] =
  * Both tools write, never destroy, say the same thing twice without harm, and
  * reach no further than this task's own events.
  */
-#define ANNOTATIONS                                                            \
-	"\"readOnlyHint\":false,\"destructiveHint\":false,"                    \
+#define ANNOTATIONS                                         \
+	"\"readOnlyHint\":false,\"destructiveHint\":false," \
 	"\"idempotentHint\":true,\"openWorldHint\":false"
 
 static const char connect_json[] =
@@ -67,10 +67,10 @@ static const char thread_json[] =
     "\"Basecamp thread\"," ANNOTATIONS "}," ALWAYS_LOAD "}";
 
 static const struct tool tools[] = {
-	{"basecamp_connect", DOMAIN_CONNECT, connect_actions, CONNECT_ACTIONS,
-	    connect_json},
-	{"basecamp_thread", DOMAIN_THREAD, thread_actions, THREAD_ACTIONS,
-	    thread_json},
+    {"basecamp_connect", DOMAIN_CONNECT, connect_actions, CONNECT_ACTIONS,
+	connect_json},
+    {"basecamp_thread", DOMAIN_THREAD, thread_actions, THREAD_ACTIONS,
+	thread_json},
 };
 
 #define TOOL_COUNT (sizeof(tools) / sizeof(tools[0]))
@@ -116,13 +116,16 @@ action_read(const struct tool *tool, const json_t *arguments,
 	json_object_foreach ((json_t *)arguments, key, value) {
 		if (strcmp(key, "action") == 0 || strcmp(key, "params") == 0)
 			continue;
-		(void)error_set(e, "unknown argument: %s (what an action takes "
-		    "goes into params)", log_safe(key));
+		(void)error_set(e,
+		    "unknown argument: %s (what an action takes "
+		    "goes into params)",
+		    log_safe(key));
 		return NULL;
 	}
 	if (json_member_string(arguments, "action", JSON_REQUIRED, &name, e) ==
-	    -1 || json_member_object(arguments, "params", JSON_MAY_BE_NULL,
-	    &found, e) == -1)
+		-1 ||
+	    json_member_object(
+		arguments, "params", JSON_MAY_BE_NULL, &found, e) == -1)
 		return NULL;
 	*params = found;
 	for (i = 0; i < tool->action_count; i++) {
@@ -144,8 +147,9 @@ tool_start(const struct tool *tool, struct call *call, const json_t *arguments)
 	struct error e = {0, ""};
 
 	action = action_read(tool, arguments, &params, &e);
-	if (action == NULL || params_read(params, action->params,
-	    action->param_count, &args, &e) == -1) {
+	if (action == NULL ||
+	    params_read(
+		params, action->params, action->param_count, &args, &e) == -1) {
 		call_refuse(call, "invalid_params", "%s", e.text);
 		return;
 	}

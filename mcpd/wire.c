@@ -59,8 +59,8 @@ has_served_version(const struct origin *o, const struct message *m)
 
 	if (text_is(asked, MODERN_VERSION))
 		return true;
-	buffer_add_text(&data,
-	    "{\"supported\":[\"" MODERN_VERSION "\"],\"requested\":");
+	buffer_add_text(
+	    &data, "{\"supported\":[\"" MODERN_VERSION "\"],\"requested\":");
 	json_write_string(
 	    &data, json_string_value(asked), json_string_length(asked));
 	buffer_add_char(&data, '}');
@@ -73,8 +73,7 @@ has_served_version(const struct origin *o, const struct message *m)
 static bool
 has_capabilities(const struct origin *o, const struct message *m)
 {
-	if (json_is_object(
-		json_object_get(m->meta, META "clientCapabilities")))
+	if (json_is_object(json_object_get(m->meta, META "clientCapabilities")))
 		return true;
 	origin_refuse(o, RPC_INVALID_PARAMS,
 	    "Missing _meta[\"" META "clientCapabilities\"]");
@@ -95,17 +94,18 @@ has_log_level(const struct origin *o, const struct message *m)
 		if (text_is(level, levels[i]))
 			return true;
 	}
-	origin_refuse(o, RPC_INVALID_PARAMS, "Invalid _meta[\"" META "logLevel\"]");
+	origin_refuse(
+	    o, RPC_INVALID_PARAMS, "Invalid _meta[\"" META "logLevel\"]");
 	return false;
 }
 
 /* In this order; each answers for itself when it fails (mcp.md 3.2). */
 static bool (*const modern_checks[])(
     const struct origin *o, const struct message *m) = {
-	has_version,
-	has_served_version,
-	has_capabilities,
-	has_log_level,
+    has_version,
+    has_served_version,
+    has_capabilities,
+    has_log_level,
 };
 
 static void
@@ -186,8 +186,8 @@ take_batch(struct stream *stream, const struct message *m,
 	}
 	if (json_array_size(m->tree) == 0 ||
 	    json_array_size(m->tree) > BATCH_MAX) {
-		origin_refuse(&o, RPC_INVALID_REQUEST,
-		    "A batch holds 1 to 32 messages");
+		origin_refuse(
+		    &o, RPC_INVALID_REQUEST, "A batch holds 1 to 32 messages");
 		return;
 	}
 	o.batch = batch_new(stream);

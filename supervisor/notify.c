@@ -69,26 +69,28 @@ notify_watchdog_ms(void)
 	return watchdog_ms;
 }
 
-void
+bool
 notify_send(const char *fmt, ...)
 {
 	char text[NOTIFY_MAX];
 	va_list ap;
+	ssize_t sent;
 	int fd, n;
 
 	if (address_len == 0)
-		return;
+		return true;
 	va_start(ap, fmt);
 	n = vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	if (n < 0 || (size_t)n >= sizeof(text))
-		return;
+		return false;
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd == -1)
-		return;
-	(void)sendto(fd, text, (size_t)n, MSG_NOSIGNAL,
+		return false;
+	sent = sendto(fd, text, (size_t)n, MSG_NOSIGNAL,
 	    (const struct sockaddr *)&address, address_len);
 	(void)close(fd);
+	return sent == n;
 }
 
 void
@@ -97,7 +99,7 @@ notify_reloading(void)
 	struct timespec now;
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	notify_send("RELOADING=1\nMONOTONIC_USEC=%lld\n",
+	(void)notify_send("RELOADING=1\nMONOTONIC_USEC=%lld\n",
 	    (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000);
 }
 
@@ -106,6 +108,6 @@ notify_status(const char *text)
 {
 	if (strcmp(text, last_status) == 0)
 		return;
-	(void)snprintf(last_status, sizeof(last_status), "%s", text);
-	notify_send("STATUS=%s\n", last_status);
+	if (notify_send("STATUS=%s\n", text))
+		(void)snprintf(last_status, sizeof(last_status), "%s", text);
 }

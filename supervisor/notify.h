@@ -2,6 +2,7 @@
 #ifndef SUPERVISOR_NOTIFY_H
 #define SUPERVISOR_NOTIFY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -14,9 +15,9 @@ int64_t notify_watchdog_ms(void);
 
 /*
  * One datagram of NAME=value lines; nothing without a service manager. What
- * cannot be sent is lost: it must never hold up the supervisor.
+ * cannot be sent is lost, and false returned: it must never hold us up.
  */
-void notify_send(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+bool notify_send(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* RELOADING=1 with the stamp that systemd asks for. */
 void notify_reloading(void);
 /* STATUS=TEXT, if it is not what was said last. */

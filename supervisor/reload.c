@@ -280,6 +280,6 @@ supervisor_reload(struct supervisor *sv, struct error *e)
 		return error_set(e, "connectd is stopping");
 	notify_reloading();
 	rc = reload_all(sv, e);
-	notify_send("READY=1\n");
+	(void)notify_send("READY=1\n");
 	return rc;
 }

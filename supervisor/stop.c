@@ -180,7 +180,7 @@ stop_begin(struct supervisor *sv)
 	    .tv_sec = bound / 1000, .tv_usec = bound % 1000 * 1000};
 	struct stop *stop = xcalloc(1, sizeof(*stop));
 
-	notify_send("STOPPING=1\n");
+	(void)notify_send("STOPPING=1\n");
 	stop->sv = sv;
 	stop->timer = evtimer_new(sv->base, stop_overdue, stop);
 	stop->advance = evtimer_new(sv->base, stop_advance, stop);

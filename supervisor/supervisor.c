@@ -370,7 +370,7 @@ supervisor_child_changed(struct supervisor *sv, struct child *c)
 		log_info("ready after %lld ms",
 		    (long long)(clock_monotonic_ms() - sv->started_ms));
 		note_running(sv);
-		notify_send("READY=1\n");
+		(void)notify_send("READY=1\n");
 	}
 	status_summary(sv, summary, sizeof(summary));
 	notify_status(summary);

@@ -144,7 +144,7 @@ watchdog_tick(evutil_socket_t fd, short what, void *arg)
 	TAILQ_FOREACH (c, &sv->mcpds, entry)
 		(void)child_look_after(w, c, late);
 	if (!owed && notify_watchdog_ms() > 0)
-		notify_send("WATCHDOG=1\n");
+		(void)notify_send("WATCHDOG=1\n");
 	watchdog_arm(w);
 }
 

@@ -25,8 +25,8 @@ from surroundings import (
 
 __all__ = [
     "AGENTS", "MARKER", "ROOT", "WORKER_USER", "Connector", "Folder",
-    "HarnessError", "Sim", "built", "is_root", "make_users",
-    "sanitizer_lines", "wait_for"]
+    "HarnessError", "Sim", "built", "end_with_parent", "is_root",
+    "make_users", "sanitizer_lines", "wait_for"]
 
 PROJECT = 48699913
 OPERATOR = 26909558
@@ -126,16 +126,17 @@ class Director:
                              daemon=True).start()
 
     def answer(self, peer):
-        with peer, peer.makefile("rw", encoding="utf-8") as file:
+        # Whoever asked may be gone when it is answered.
+        with contextlib.suppress(OSError), peer, \
+                peer.makefile("rw", encoding="utf-8") as file:
             request = json.loads(file.readline())
             self.asked.append(request)
             try:
                 answer = getattr(self, "do_" + request["ask"])(request)
             except (HarnessError, KeyError, ValueError) as error:
                 answer = {"error": str(error)}
-            with contextlib.suppress(OSError):
-                file.write(json.dumps(answer) + "\n")
-                file.flush()
+            file.write(json.dumps(answer) + "\n")
+            file.flush()
 
     def do_kill(self, request):
         return {"killed": self.connector.kill(request["what"])}

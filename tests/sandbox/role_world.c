@@ -77,6 +77,9 @@ static const struct peer_ops ledger_ops = {
     .linked = on_linked,
 };
 
+/* It may link, and has nothing to say. */
+static const struct peer_ops mcpd_ops = {.handlers = NULL};
+
 struct role_row world_row = {
     .role = ROLE_INTAKE,
     .title = "connectd-intake",
@@ -84,7 +87,7 @@ struct role_row world_row = {
     .writes_files = true,
     .sandbox = &profile,
     .prepare = prepare_usual,
-    .peers = {[ROLE_LEDGER] = &ledger_ops},
+    .peers = {[ROLE_LEDGER] = &ledger_ops, [ROLE_MCPD] = &mcpd_ops},
     .configured = configured,
 };
 

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <netdb.h>
+#include <seccomp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -224,6 +225,74 @@ enter(const void *arg)
 	return -1;
 }
 
+/* ---- a kernel that has no Landlock --------------------------------------- */
+
+static int
+enter_old_kernel(const struct sandbox_profile *profile, bool insecure,
+    struct sandbox_report *report, struct error *e)
+{
+	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
+
+	if (ctx == NULL ||
+	    seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS),
+		SCMP_SYS(landlock_create_ruleset), 0) != 0 ||
+	    seccomp_load(ctx) != 0)
+		return -1;
+	seccomp_release(ctx);
+	e->text[0] = '\0';
+	return sandbox_enter(profile, scene.inside, insecure, report, e);
+}
+
+/* It is no start, and the text says of which wall. */
+static int
+enter_refused(const void *arg)
+{
+	struct sandbox_report report;
+	struct error e;
+
+	return enter_old_kernel(arg, false, &report, &e) == -1 &&
+		strstr(e.text, "Landlock") != NULL
+	    ? 0
+	    : -1;
+}
+
+/* --insecure: the other walls stand, and the report lacks this one. */
+static int
+enter_insecure(const void *arg)
+{
+	struct sandbox_report report;
+	struct error e;
+
+	return enter_old_kernel(arg, true, &report, &e) == 0 &&
+		report.landlock_abi == 0 && report.seccomp &&
+		strstr(report.lacks, "refer(2)") != NULL &&
+		strstr(report.lacks, "scope(6)") != NULL
+	    ? 0
+	    : -1;
+}
+
+static int
+nothing(void)
+{
+	return 0;
+}
+
+static int
+try_without_landlock(void)
+{
+	int wrong = 0;
+
+	wrong += scene_expect("ledger", "start without Landlock", OK,
+	    scene_try(enter_refused, &ledger_profile, nothing));
+	wrong += scene_expect("ledger", "the same, insecure", OK,
+	    scene_try(enter_insecure, &ledger_profile, nothing));
+	wrong += scene_expect("ledger", "read_outside, insecure", OK,
+	    scene_try(enter_insecure, &ledger_profile, act_read_outside));
+	wrong += scene_expect("ledger", "exec, insecure", KILL,
+	    scene_try(enter_insecure, &ledger_profile, act_exec));
+	return wrong;
+}
+
 /* 0 as expected, 1 not. */
 static int
 try_one(const struct row *row, size_t column)
@@ -256,6 +325,8 @@ main(void)
 		for (column = 0; column < COLUMNS; column++, tried++)
 			wrong += try_one(row, column);
 	}
+	wrong += try_without_landlock();
+	tried += 4;
 	scene_remove();
 	(void)printf("walls: %d tried, %d not as expected\n", tried, wrong);
 	return wrong != 0;

@@ -50,23 +50,31 @@ connect_bridge(const char *declaration)
 	return fd;
 }
 
-/* In a process of its own: say hello, and give up at once or at its EOF. */
+/* In a process of its own: say hello, and end at EOF. Back when it is there. */
 static void
 bridge_child(const char *declaration, int nth, bool waits)
 {
 	char text[16], byte;
-	pid_t pid = fork();
-	int fd;
+	int fd, there[2];
+	pid_t pid;
 
+	if (pipe(there) == -1)
+		_exit(93);
+	pid = fork();
 	if (pid == 0) {
 		fd = connect_bridge(declaration);
 		(void)snprintf(text, sizeof(text), "%d", nth);
 		if (write(fd, text, strlen(text)) == -1)
 			_exit(91);
+		(void)close(there[0]);
+		(void)close(there[1]);
 		while (read(fd, &byte, 1) > 0)
 			continue;
 		_exit(0);
 	}
+	(void)close(there[1]);
+	(void)!read(there[0], &byte, 1);
+	(void)close(there[0]);
 	if (waits)
 		(void)waitpid(pid, NULL, 0);
 }

@@ -44,10 +44,11 @@ fault_hit(sqlite3_file *f, enum fault_at at)
 static int
 on_write(sqlite3_file *f, const void *bytes, int n, sqlite3_int64 at)
 {
-	int rc = fault_hit(f, FAULT_WRITE);
+	int rc = at < fault.beyond ? SQLITE_OK : fault_hit(f, FAULT_WRITE);
 
-	return rc != SQLITE_OK ? rc :
-				 real(f)->pMethods->xWrite(real(f), bytes, n, at);
+	return rc != SQLITE_OK
+	    ? rc
+	    : real(f)->pMethods->xWrite(real(f), bytes, n, at);
 }
 
 static int
@@ -119,8 +120,7 @@ on_device(sqlite3_file *f)
 }
 
 static int
-on_shm_map(sqlite3_file *f, int page, int size, int extend,
-    void volatile **out)
+on_shm_map(sqlite3_file *f, int page, int size, int extend, void volatile **out)
 {
 	return real(f)->pMethods->xShmMap(real(f), page, size, extend, out);
 }

@@ -11,10 +11,11 @@ enum fault_at { FAULT_NEVER, FAULT_WRITE, FAULT_SYNC };
 
 struct fault {
 	enum fault_at at;
-	int skip;  /* so many of them pass first */
-	int count; /* then so many fail; -1: for ever */
-	int rc;	   /* with this code of SQLite's */
-	int hits;  /* how many have failed */
+	int skip;         /* so many of them pass first */
+	int count;        /* then so many fail; -1: for ever */
+	int rc;           /* with this code of SQLite's */
+	int hits;         /* how many have failed */
+	long long beyond; /* only writes from this offset on */
 };
 
 extern struct fault fault;

@@ -69,8 +69,8 @@ pass(struct msg *m)
 
 	if (frame_encode(m, &frame, &e) == -1)
 		fail_msg("%s", e.text);
-	out = frame_decode(frame.bytes, frame.len, frame.fds, frame.fd_count,
-	    &e);
+	out =
+	    frame_decode(frame.bytes, frame.len, frame.fds, frame.fd_count, &e);
 	if (out == NULL)
 		fail_msg("%s", e.text);
 	frame.fd_count = 0;
@@ -96,9 +96,9 @@ take_notice(const char *attempt, struct msg *m, void *arg)
 
 	assert_true(f->notice_count < FIXTURE_MOST);
 	n->type = m->type;
-	n->id = m->type == MSG_WORK_WAITS ? m->work_waits.event_id :
-	    m->type == MSG_POST_WAITS	  ? m->post_waits.intent_id :
-					    m->post_settled.intent_id;
+	n->id = m->type == MSG_WORK_WAITS ? m->work_waits.event_id
+	    : m->type == MSG_POST_WAITS   ? m->post_waits.intent_id
+					  : m->post_settled.intent_id;
 	(void)snprintf(n->attempt, sizeof(n->attempt), "%s", attempt);
 	note_order(f, 'n');
 }
@@ -200,8 +200,8 @@ fixture_forget(struct fixture *f)
 static void
 dir_remove(const char *dir)
 {
-	static const char *const names[] = {"ledger.db", "ledger.db-wal",
-	    "ledger.db-shm", "ledger.db-journal"};
+	static const char *const names[] = {
+	    "ledger.db", "ledger.db-wal", "ledger.db-shm", "ledger.db-journal"};
 	char path[128];
 	size_t i;
 
@@ -231,8 +231,8 @@ fixture_teardown(void **state)
 /* ---- asking ------------------------------------------------------------ */
 
 void
-fixture_add(struct fixture *f, struct msg *m, enum role_id from,
-    const char *attempt)
+fixture_add(
+    struct fixture *f, struct msg *m, enum role_id from, const char *attempt)
 {
 	struct reply_to to = {.type = m->type};
 
@@ -247,8 +247,8 @@ fixture_turn(struct fixture *f)
 }
 
 struct msg *
-fixture_ask(struct fixture *f, struct msg *m, enum role_id from,
-    const char *attempt)
+fixture_ask(
+    struct fixture *f, struct msg *m, enum role_id from, const char *attempt)
 {
 	size_t before = f->reply_count;
 
@@ -265,8 +265,8 @@ fixture_get(struct fixture *f, struct msg *m, enum role_id from,
 	struct msg *reply = fixture_ask(f, m, from, attempt);
 
 	if (reply->type == MSG_FAILED && type != MSG_FAILED)
-		fail_msg("%s: %s: %s", msg_name(m->type),
-		    reply->failed.reason, reply->failed.text);
+		fail_msg("%s: %s: %s", msg_name(m->type), reply->failed.reason,
+		    reply->failed.text);
 	assert_int_equal(type, reply->type);
 	return reply;
 }
@@ -291,12 +291,12 @@ sql_text_of(const char *fmt, va_list ap)
 	return text;
 }
 
-#define SQL_TEXT(text, fmt)                                                    \
-	do {                                                                   \
-		va_list ap;                                                    \
-		va_start(ap, fmt);                                             \
-		text = sql_text_of(fmt, ap);                                   \
-		va_end(ap);                                                    \
+#define SQL_TEXT(text, fmt)                  \
+	do {                                 \
+		va_list ap;                  \
+		va_start(ap, fmt);           \
+		text = sql_text_of(fmt, ap); \
+		va_end(ap);                  \
 	} while (0)
 
 static int
@@ -375,8 +375,8 @@ sql_int(struct fixture *f, const char *fmt, ...)
 const char *
 state_of(struct fixture *f, int64_t id)
 {
-	return sql_get(f, "SELECT state FROM events WHERE id = %lld",
-	    (long long)id);
+	return sql_get(
+	    f, "SELECT state FROM events WHERE id = %lld", (long long)id);
 }
 
 /* ---- the story --------------------------------------------------------- */
@@ -405,8 +405,8 @@ verdict_of(struct fixture *f, int64_t id, const char *state)
 	struct msg m = {.type = MSG_VERDICT};
 
 	m.verdict = (struct msg_verdict){.event_id = id,
-	    .revision = sql_int(f, "SELECT revision FROM events WHERE id = %lld",
-		(long long)id),
+	    .revision = sql_int(f,
+		"SELECT revision FROM events WHERE id = %lld", (long long)id),
 	    .state = state,
 	    .trigger = "mentioned",
 	    .acknowledge = true,
@@ -419,8 +419,7 @@ verdict_of(struct fixture *f, int64_t id, const char *state)
 	    .recording_url = "https://3.basecamp.com/999/buckets/10/x",
 	    .requester_id = OPERATOR};
 	if (strcmp(state, "admitted") == 0)
-		m.verdict.snapshot =
-		    (struct blob){SNAPSHOT, strlen(SNAPSHOT)};
+		m.verdict.snapshot = (struct blob){SNAPSHOT, strlen(SNAPSHOT)};
 	return m;
 }
 
@@ -435,8 +434,8 @@ admit_event(struct fixture *f, int64_t id, const char *key)
 }
 
 const char *
-refuse_event(struct fixture *f, int64_t id, const char *state,
-    const char *reason)
+refuse_event(
+    struct fixture *f, int64_t id, const char *state, const char *reason)
 {
 	struct msg m = verdict_of(f, id, state);
 
@@ -482,9 +481,8 @@ launch(struct fixture *f, int64_t id, const char *attempt)
 	struct msg m = launch_of(id, attempt), *reply;
 
 	reply = fixture_ask(f, &m, ROLE_DISPATCHER, "");
-	return reply->type == MSG_LAUNCHED ?
-	    token_read(&reply->launched.token) :
-	    "";
+	return reply->type == MSG_LAUNCHED ? token_read(&reply->launched.token)
+					   : "";
 }
 
 void
@@ -501,8 +499,8 @@ run_attempt(struct fixture *f, const char *attempt, int64_t pid)
 }
 
 struct msg *
-get_dispatch(struct fixture *f, const char *token, int64_t id,
-    const char *attempt)
+get_dispatch(
+    struct fixture *f, const char *token, int64_t id, const char *attempt)
 {
 	struct msg m = {.type = MSG_GET_DISPATCH};
 

@@ -71,12 +71,12 @@ void fixture_wait(int64_t ms);
 void fixture_config_changed(struct fixture *f);
 
 /* Queue a request for the next turn; run it. */
-void fixture_add(struct fixture *f, struct msg *m, enum role_id from,
-    const char *attempt);
+void fixture_add(
+    struct fixture *f, struct msg *m, enum role_id from, const char *attempt);
 void fixture_turn(struct fixture *f);
 /* One request in a turn of its own; the reply is the fixture's. */
-struct msg *fixture_ask(struct fixture *f, struct msg *m, enum role_id from,
-    const char *attempt);
+struct msg *fixture_ask(
+    struct fixture *f, struct msg *m, enum role_id from, const char *attempt);
 /* The same; the reply must be of that type. */
 struct msg *fixture_get(struct fixture *f, struct msg *m, enum role_id from,
     const char *attempt, enum msg_type type);
@@ -102,8 +102,8 @@ bool record_event(struct fixture *f, int64_t id);
 /* VERDICT with KEY, acknowledged, to be replied to; the state as written. */
 const char *admit_event(struct fixture *f, int64_t id, const char *key);
 /* VERDICT blocked or discarded. */
-const char *refuse_event(struct fixture *f, int64_t id, const char *state,
-    const char *reason);
+const char *refuse_event(
+    struct fixture *f, int64_t id, const char *state, const char *reason);
 /* A verdict for a test to change before it is sent. */
 struct msg verdict_of(struct fixture *f, int64_t id, const char *state);
 /* LAUNCH; the token, in one of 8 buffers, or "" when refused. */
@@ -113,15 +113,15 @@ struct msg launch_of(int64_t id, const char *attempt);
 const char *token_read(int *fd);
 void run_attempt(struct fixture *f, const char *attempt, int64_t pid);
 /* The reply: INSTRUCTION, REPORT_IS or FAILED. */
-struct msg *get_dispatch(struct fixture *f, const char *token, int64_t id,
-    const char *attempt);
+struct msg *get_dispatch(
+    struct fixture *f, const char *token, int64_t id, const char *attempt);
 struct msg *ack_dispatch(struct fixture *f, const char *token, int64_t id,
     int64_t ack_id, const char *attempt);
-struct msg *complete_dispatch(struct fixture *f, const char *token,
-    int64_t id, const char *outcome, const char *attempt);
+struct msg *complete_dispatch(struct fixture *f, const char *token, int64_t id,
+    const char *outcome, const char *attempt);
 struct msg end_of(const char *attempt, const char *stop_reason);
-struct msg *end_attempt(struct fixture *f, const char *attempt,
-    const char *stop_reason);
+struct msg *end_attempt(
+    struct fixture *f, const char *attempt, const char *stop_reason);
 struct msg *spawn_failed(struct fixture *f, const char *attempt);
 struct msg *claim(struct fixture *f, const char *nonce);
 

@@ -12,7 +12,6 @@
 #include "common/config.h"
 #include "common/xmalloc.h"
 #include "mcp_world.h"
-#include "mcpd/call.h"
 #include "mcpd/tools.h"
 
 static void
@@ -51,19 +50,18 @@ on_broken(struct peer *peer, const char *text, void *arg)
 }
 
 static const peer_handler their_handlers[MSG_COUNT] = {
-	[MSG_GET_DISPATCH] = on_asked,
-	[MSG_ACK_DISPATCH] = on_asked,
-	[MSG_COMPLETE_DISPATCH] = on_asked,
-	[MSG_POST] = on_asked,
-	[MSG_READ_THREAD] = on_asked,
+    [MSG_GET_DISPATCH] = on_asked,
+    [MSG_ACK_DISPATCH] = on_asked,
+    [MSG_COMPLETE_DISPATCH] = on_asked,
+    [MSG_POST] = on_asked,
+    [MSG_READ_THREAD] = on_asked,
 };
 static const struct peer_ops their_ops = {
-	.handlers = their_handlers, .broken = on_broken};
+    .handlers = their_handlers, .broken = on_broken};
 static const peer_handler our_handlers[MSG_COUNT] = {
-	[MSG_POST_SETTLED] = on_post_settled};
-static const struct peer_ops our_ops = {.handlers = our_handlers,
-	.linked = on_ledger_linked,
-	.broken = on_broken};
+    [MSG_POST_SETTLED] = on_post_settled};
+static const struct peer_ops our_ops = {
+    .handlers = our_handlers, .linked = on_ledger_linked, .broken = on_broken};
 
 static void
 join(struct world *w, struct peer *a, struct peer *b)
@@ -130,10 +128,10 @@ world_new(void)
 	w->server.agent_id = 52007412;
 	w->server.call_deadline_ms = 60000;
 	w->server.post_wait_ms = 20000;
-	w->server.ledger = peer_new(
-	    w->base, ROLE_MCPD, ROLE_LEDGER, "", &our_ops, w);
-	w->server.intake = peer_new(
-	    w->base, ROLE_MCPD, ROLE_INTAKE, "", &our_ops, w);
+	w->server.ledger =
+	    peer_new(w->base, ROLE_MCPD, ROLE_LEDGER, "", &our_ops, w);
+	w->server.intake =
+	    peer_new(w->base, ROLE_MCPD, ROLE_INTAKE, "", &our_ops, w);
 	w->worker = -1;
 	lines_init(&w->heard, 64 * 1024 * 1024);
 	their_ends(w);
@@ -144,21 +142,12 @@ world_new(void)
 void
 world_free(struct world *w)
 {
-	struct call *call;
 	size_t i;
 
 	if (w->worker != -1)
 		(void)close(w->worker);
 	world_turn(w);
 	server_clear(&w->server);
-	/* Calls that wait for a peer that will not answer any more. */
-	while ((call = TAILQ_FIRST(&w->server.calls)) != NULL) {
-		TAILQ_REMOVE(&w->server.calls, call, entry);
-		event_free(call->deadline);
-		free(call->state);
-		free(call->id);
-		free(call);
-	}
 	peer_free(w->server.ledger);
 	peer_free(w->server.intake);
 	peer_free(w->ledger);
@@ -237,8 +226,8 @@ fill(struct buffer *out, struct world *w, const char *line)
 	for (; (at = strchr(line, '@')) != NULL; line = at) {
 		buffer_add(out, line, (size_t)(at - line));
 		if (strncmp(at, "@TOOLS@", 7) == 0) {
-			buffer_add(out, w->server.tools.bytes,
-			    w->server.tools.len);
+			buffer_add(
+			    out, w->server.tools.bytes, w->server.tools.len);
 			at += 7;
 		} else if (strncmp(at, "@INSTRUCTIONS@", 14) == 0) {
 			json_write_string(out, tools_instructions,
@@ -289,8 +278,8 @@ world_initialize(struct world *w, const char *version)
 }
 
 const char *
-world_call(struct world *w, const char *tool, const char *arguments,
-    bool *is_error)
+world_call(
+    struct world *w, const char *tool, const char *arguments, bool *is_error)
 {
 	static char *text;
 	const char *line;
@@ -309,10 +298,11 @@ world_call(struct world *w, const char *tool, const char *arguments,
 		return NULL;
 	answer = json_loads(line, 0, NULL);
 	assert_non_null(answer);
-	assert_int_equal(0, json_unpack(answer, "{s:{s:[o],s:b}}", "result",
-	    "content", &block, "isError", &failed));
-	assert_string_equal("text",
-	    json_string_value(json_object_get(block, "type")));
+	assert_int_equal(0,
+	    json_unpack(answer, "{s:{s:[o],s:b}}", "result", "content", &block,
+		"isError", &failed));
+	assert_string_equal(
+	    "text", json_string_value(json_object_get(block, "type")));
 	free(text);
 	text = xstrdup(json_string_value(json_object_get(block, "text")));
 	*is_error = failed != 0;

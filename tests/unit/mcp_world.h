@@ -57,7 +57,7 @@ void world_expect_silence(struct world *w);
 /* A legacy session of that revision, opened. */
 void world_initialize(struct world *w, const char *version);
 /* tools/call with these arguments, as JSON; the answer's text, or NULL. */
-const char *world_call(struct world *w, const char *tool,
-    const char *arguments, bool *is_error);
+const char *world_call(
+    struct world *w, const char *tool, const char *arguments, bool *is_error);
 
 #endif

@@ -291,7 +291,7 @@ mcpd_has_exited(const void *arg)
 	return house.mcpd_exits > 0;
 }
 
-/* While the mcpd is away connections wait; the next one gets them. */
+/* While the mcpd is away, or not ready, connections wait for it. */
 static void
 test_bridge_waits(void **state)
 {
@@ -303,16 +303,40 @@ test_bridge_waits(void **state)
 	house_prepare();
 	house_mcpd_ends();
 	house_run_until(mcpd_has_exited, NULL, "MCPD_EXITED");
-	w = house_start_worker();
-	house_settle();
-	assert_int_equal(house.stream, -1);
 	house_ask_mcpd(&a, ATTEMPT);
+	house_settle();
+	assert_int_equal(house.mcpd_spawned, 2);
+	w = house_start_worker(); /* its bridge has connected */
+	house_settle();
 	house_settle();
 	assert_int_equal(house.stream, -1);
 	attempt_mcpd_ready(&house.sv, ATTEMPT);
 	house_await(&a);
 	house_run_until(has_stream, NULL, "CONNECTED");
 	assert_int_equal(stream_byte(), '0');
+	house_end_and_assert("gone");
+	house_worker_forget(&w);
+}
+
+/* Without any mcpd they wait just as well. */
+static void
+test_bridge_waits_for_next(void **state)
+{
+	struct msg_worker_spawned w;
+	struct answer a;
+
+	(void)state;
+	house_settings_make("bridge", "bin/agent");
+	house_prepare();
+	house_mcpd_ends();
+	w = house_start_worker();
+	house_settle();
+	assert_int_equal(house.stream, -1);
+	house_ask_mcpd(&a, ATTEMPT);
+	house_settle();
+	attempt_mcpd_ready(&house.sv, ATTEMPT);
+	house_await(&a);
+	house_run_until(has_stream, NULL, "CONNECTED");
 	house_end_and_assert("gone");
 	house_worker_forget(&w);
 }
@@ -496,6 +520,7 @@ main(int argc, char *argv[])
 	    IN_HOUSE(test_mcpd_does_not_start),
 	    IN_HOUSE(test_rekey),
 	    IN_HOUSE(test_bridge_waits),
+	    IN_HOUSE(test_bridge_waits_for_next),
 	    IN_HOUSE(test_bridges_are_counted),
 	    IN_HOUSE(test_stranger),
 	    IN_HOUSE(test_drop_declaration),

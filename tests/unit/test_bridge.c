@@ -45,8 +45,8 @@ listen_at(struct world *w)
 	memcpy(address.sun_path, w->path, strlen(w->path));
 	w->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_not_equal(-1, w->listener);
-	assert_int_equal(0, bind(w->listener, (struct sockaddr *)&address,
-	    sizeof(address)));
+	assert_int_equal(
+	    0, bind(w->listener, (struct sockaddr *)&address, sizeof(address)));
 	assert_int_equal(0, listen(w->listener, 5));
 }
 
@@ -66,8 +66,8 @@ start(struct world *w, const char *path)
 	if (w->pid == 0) {
 		(void)dup2(in[1], STDIN_FILENO);
 		(void)dup2(out[1], STDOUT_FILENO);
-		(void)execle(path, "connect-bridge", w->path, (char *)NULL,
-		    environment);
+		(void)execle(
+		    path, "connect-bridge", w->path, (char *)NULL, environment);
 		_exit(127);
 	}
 	(void)close(in[1]);
@@ -248,26 +248,26 @@ nothing_else_is_under_way(struct world *w)
 
 /* ---- sessions --------------------------------------------------------- */
 
-#define INITIALIZE                                                             \
-	"{\"method\":\"initialize\",\"params\":{\"protocolVersion\":"            \
+#define INITIALIZE                                                    \
+	"{\"method\":\"initialize\",\"params\":{\"protocolVersion\":" \
 	"\"2025-11-25\",\"x\":{\"id\":5}},\"jsonrpc\":\"2.0\",\"id\":0}"
-#define REPLAYED(n)                                                            \
-	"{\"method\":\"initialize\",\"params\":{\"protocolVersion\":"            \
-	"\"2025-11-25\",\"x\":{\"id\":5}},\"jsonrpc\":\"2.0\",\"id\":"           \
+#define REPLAYED(n)                                                    \
+	"{\"method\":\"initialize\",\"params\":{\"protocolVersion\":"  \
+	"\"2025-11-25\",\"x\":{\"id\":5}},\"jsonrpc\":\"2.0\",\"id\":" \
 	"\"connect-bridge:" n "\"}"
-#define OPENED(id)                                                             \
-	"{\"jsonrpc\":\"2.0\",\"id\":" id ",\"result\":{\"protocolVersion\":"     \
+#define OPENED(id)                                                            \
+	"{\"jsonrpc\":\"2.0\",\"id\":" id ",\"result\":{\"protocolVersion\":" \
 	"\"2025-11-25\"}}"
 #define OWN(n) "\"connect-bridge:" n "\""
-#define INITIALIZED                                                            \
+#define INITIALIZED \
 	"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}"
 #define CALL(id) "{\"id\":" id ",\"method\":\"tools/call\",\"jsonrpc\":\"2.0\"}"
 #define DONE(id) "{\"jsonrpc\":\"2.0\",\"id\":" id ",\"result\":{}}"
-#define CANCEL(id)                                                             \
-	"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\","           \
+#define CANCEL(id)                                                     \
+	"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\"," \
 	"\"params\":{\"requestId\":" id "}}"
-#define LOST(id)                                                               \
-	"{\"jsonrpc\":\"2.0\",\"id\":" id ",\"error\":{\"code\":-32603,"          \
+#define LOST(id)                                                         \
+	"{\"jsonrpc\":\"2.0\",\"id\":" id ",\"error\":{\"code\":-32603," \
 	"\"message\":\"The connector does not answer\"}}"
 
 static void
@@ -355,7 +355,8 @@ a_death_after_the_opening_is_not_seen(void **state)
 static void
 a_refused_initialize_is_not_said_again(void **state)
 {
-	static const char refused[] = "{\"jsonrpc\":\"2.0\",\"id\":0,\"error\":{}}";
+	static const char refused[] =
+	    "{\"jsonrpc\":\"2.0\",\"id\":0,\"error\":{}}";
 	struct world *w = world_new(bridge_path);
 
 	accept_server(w);
@@ -372,8 +373,8 @@ a_refused_initialize_is_not_said_again(void **state)
 static void
 the_modern_opening_is_a_request_like_others(void **state)
 {
-	static const char discover[] =
-	    "{\"id\":\"server-discover-probe-1\",\"method\":\"server/discover\"}";
+	static const char discover[] = "{\"id\":\"server-discover-probe-1\","
+				       "\"method\":\"server/discover\"}";
 	struct world *w = world_new(bridge_path);
 
 	accept_server(w);
@@ -444,9 +445,8 @@ a_cancelled_request_is_forgotten(void **state)
 	world_free(w);
 }
 
-#define BATCH_INITIALIZE                                                       \
-	"{\"id\":0,\"method\":\"initialize\",\"params\":{}}"
-#define BATCH_OPENED                                                           \
+#define BATCH_INITIALIZE "{\"id\":0,\"method\":\"initialize\",\"params\":{}}"
+#define BATCH_OPENED \
 	"{\"id\":0,\"result\":{\"protocolVersion\":\"2025-03-26\"}}"
 
 static void
@@ -468,16 +468,18 @@ a_batch_is_one_unit(void **state)
 	server_hears(w, CANCEL("1"));
 	server_close(w);
 	accept_server(w);
-	server_hears(w, "{\"id\":\"connect-bridge:1\",\"method\":\"initialize\","
-			"\"params\":{}}");
+	server_hears(w,
+	    "{\"id\":\"connect-bridge:1\",\"method\":\"initialize\","
+	    "\"params\":{}}");
 	server_hears(w, batch);
 	server_hears(w, CANCEL("1"));
 	server_says(w, answer);
 	agent_hears(w, answer);
 	server_close(w);
 	accept_server(w);
-	server_hears(w, "{\"id\":\"connect-bridge:2\",\"method\":\"initialize\","
-			"\"params\":{}}");
+	server_hears(w,
+	    "{\"id\":\"connect-bridge:2\",\"method\":\"initialize\","
+	    "\"params\":{}}");
 	nothing_else_is_under_way(w);
 	world_free(w);
 }
@@ -564,8 +566,7 @@ what_exceeds_the_store_is_an_error_after_a_death(void **state)
 	assert_true(s.bytes <= STORE_BYTES_MAX);
 	/* It is over when the one that did not fit is answered. */
 	for (i = 0; i < 4; i++)
-		(void)store_received(
-		    &s, &(struct json_span){"{\"id\":1}", 8});
+		(void)store_received(&s, &(struct json_span){"{\"id\":1}", 8});
 	assert_true(store_is_whole(&s));
 	assert_int_equal(0, s.bytes);
 	store_sent(&s, &span);
@@ -596,7 +597,7 @@ what_exceeds_the_store_ends_the_bridge(void **state)
 
 			at += n > 0 ? (size_t)n : 0;
 			while (recv(w->server, lines_room(&w->asked, 65536),
-			    65536, MSG_DONTWAIT) > 0)
+				   65536, MSG_DONTWAIT) > 0)
 				continue;
 			(void)poll(&pfd, 1, 1);
 		}
@@ -605,7 +606,8 @@ what_exceeds_the_store_ends_the_bridge(void **state)
 	agent_says(w, CALL("8"));
 	/* Read on until the bridge has had the last one. */
 	while (readable(w->server, 300))
-		if (recv(w->server, lines_room(&w->asked, 65536), 65536, 0) <= 0)
+		if (recv(w->server, lines_room(&w->asked, 65536), 65536, 0) <=
+		    0)
 			break;
 	server_close(w);
 	for (i = 0; i < 4; i++) {
@@ -753,11 +755,11 @@ server_answer(const char *line)
 	if (json_span(line, span.len, "id", &id) == -1)
 		return NULL;
 	if (strstr(line, "initialize") != NULL)
-		(void)xasprintf(&answer, OPENED("%.*s") "\n", (int)id.len,
-		    id.bytes);
+		(void)xasprintf(
+		    &answer, OPENED("%.*s") "\n", (int)id.len, id.bytes);
 	else
-		(void)xasprintf(&answer, DONE("%.*s") "\n", (int)id.len,
-		    id.bytes);
+		(void)xasprintf(
+		    &answer, DONE("%.*s") "\n", (int)id.len, id.bytes);
 	return answer;
 }
 
@@ -809,7 +811,8 @@ run_with_deaths(unsigned int seed)
 		else if (said == -1)
 			agent_says(w, INITIALIZED);
 		else if (said < REQUESTS) {
-			(void)snprintf(line, sizeof(line), CALL("%d"), said + 1);
+			(void)snprintf(
+			    line, sizeof(line), CALL("%d"), said + 1);
 			agent_says(w, line);
 		}
 		said++;
@@ -869,25 +872,24 @@ int
 main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lines_go_both_ways_whole),
-		cmocka_unit_test(a_death_before_initialize_is_answered),
-		cmocka_unit_test(a_death_after_the_opening_is_not_seen),
-		cmocka_unit_test(a_refused_initialize_is_not_said_again),
-		cmocka_unit_test(the_modern_opening_is_a_request_like_others),
-		cmocka_unit_test(unanswered_requests_are_said_again_in_order),
-		cmocka_unit_test(a_cancelled_request_is_forgotten),
-		cmocka_unit_test(a_batch_is_one_unit),
-		cmocka_unit_test(patience_ends_in_errors),
-		cmocka_unit_test(patience_begins_with_the_first_request),
-		cmocka_unit_test(
-		    what_exceeds_the_store_is_an_error_after_a_death),
-		cmocka_unit_test(what_exceeds_the_store_ends_the_bridge),
-		cmocka_unit_test(a_line_that_is_too_long_is_cut),
-		cmocka_unit_test(it_ends_with_its_input),
-		cmocka_unit_test(it_ends_on_signals),
-		cmocka_unit_test(it_wipes_its_environment),
-		cmocka_unit_test(it_wants_one_word),
-		cmocka_unit_test(each_request_has_one_answer_whatever_dies),
+	    cmocka_unit_test(lines_go_both_ways_whole),
+	    cmocka_unit_test(a_death_before_initialize_is_answered),
+	    cmocka_unit_test(a_death_after_the_opening_is_not_seen),
+	    cmocka_unit_test(a_refused_initialize_is_not_said_again),
+	    cmocka_unit_test(the_modern_opening_is_a_request_like_others),
+	    cmocka_unit_test(unanswered_requests_are_said_again_in_order),
+	    cmocka_unit_test(a_cancelled_request_is_forgotten),
+	    cmocka_unit_test(a_batch_is_one_unit),
+	    cmocka_unit_test(patience_ends_in_errors),
+	    cmocka_unit_test(patience_begins_with_the_first_request),
+	    cmocka_unit_test(what_exceeds_the_store_is_an_error_after_a_death),
+	    cmocka_unit_test(what_exceeds_the_store_ends_the_bridge),
+	    cmocka_unit_test(a_line_that_is_too_long_is_cut),
+	    cmocka_unit_test(it_ends_with_its_input),
+	    cmocka_unit_test(it_ends_on_signals),
+	    cmocka_unit_test(it_wipes_its_environment),
+	    cmocka_unit_test(it_wants_one_word),
+	    cmocka_unit_test(each_request_has_one_answer_whatever_dies),
 	};
 
 	if (argc != 3) {

@@ -37,7 +37,8 @@ static struct {
 	/* The ledger's end of its link. */
 	struct peer *ledger_end;
 	bool ledger_answers;
-	const char *answer; /* NULL: FAILED not_found */
+	struct reply_to late; /* of the last it did not answer */
+	const char *answer;   /* NULL: FAILED not_found */
 } world;
 
 static struct supervisor sv;
@@ -152,10 +153,8 @@ on_query(struct peer *peer, struct msg *m, void *arg)
 
 	(void)arg;
 	if (!world.ledger_answers) {
-		msg_free(m);
-		return;
-	}
-	if (world.answer == NULL) {
+		world.late = to;
+	} else if (world.answer == NULL) {
 		peer_fail(&to, "not_found", 0, "no event %lld",
 		    (long long)m->query.event_id);
 	} else {
@@ -422,6 +421,10 @@ test_status_of_a_silent_ledger(void **arg)
 	assert_string_equal(ask(fd, "{\"command\":\"status\"}"),
 	    "{\"ok\":true,\"data\":{\"status\":null}}");
 	assert_int_equal(peer_unanswered(ledger.peer), 1);
+	peer_fail(&world.late, "refused", 0, "too late"); /* for nobody */
+	settle();
+	assert_non_null(
+	    strstr(ask(fd, "{\"command\":\"version\"}"), "\"build\""));
 	(void)close(fd);
 }
 
@@ -494,6 +497,9 @@ test_gone_before_the_answer(void **arg)
 	settle();
 	(void)close(fd);
 	settle();
+	peer_fail(&world.late, "refused", 0, "too late"); /* for nobody */
+	settle();
+	assert_int_equal(peer_unanswered(ledger.peer), 0);
 	fd = greeted();
 	world.ledger_answers = true;
 	assert_non_null(strstr(ask(fd, "{\"command\":\"events\"}"), "true"));
@@ -733,6 +739,8 @@ test_vanished_socket_is_made_again(void **arg)
 	assert_int_equal(rmdir(world.dir), 0);
 	wait_for_socket();
 	(void)close(other);
+	assert_int_equal(unlink(sv.paths.control_socket), 0);
+	wait_for_socket(); /* the new directory is watched as the old was */
 	other = greeted();
 	(void)close(other);
 	(void)close(fd);

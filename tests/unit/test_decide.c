@@ -529,6 +529,31 @@ test_people_pages(void **state)
 	stage_free(s);
 }
 
+/* A page of a list that lies elsewhere is not asked for: the token stays. */
+static void
+test_people_elsewhere(void **state)
+{
+	struct stage *s = stage_with("todo.created", MEMBER);
+	char link[160];
+	int i;
+
+	(void)state;
+	(void)snprintf(s->config->trust_mode, sizeof(s->config->trust_mode),
+	    "project");
+	/* The same server under another name: it would hear of it. */
+	(void)snprintf(link, sizeof(link),
+	    "Link: <http://localhost%s/999/elsewhere>; rel=\"next\"",
+	    strrchr(s->base_url, ':'));
+	for (i = 0; i < 5; i++)
+		stage_answer(
+		    s, "projects/48699913/people.json", 200, link, "[]");
+	decide(s);
+	assert_non_null(strstr(s->journal.bytes, "blocked read_failed"));
+	assert_int_equal(stage_count(s, "GET projects"), 5);
+	assert_int_equal(stage_count(s, "GET elsewhere"), 0);
+	stage_free(s);
+}
+
 static int64_t now_s;
 
 static void
@@ -839,6 +864,7 @@ main(void)
 	    cmocka_unit_test(test_budget),
 	    cmocka_unit_test(test_project_mode),
 	    cmocka_unit_test(test_people_pages),
+	    cmocka_unit_test(test_people_elsewhere),
 	    cmocka_unit_test(test_member_look),
 	    cmocka_unit_test(test_line_in_dock),
 	    cmocka_unit_test(test_line_in_listing),

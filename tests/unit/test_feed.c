@@ -576,7 +576,12 @@ test_retries_inside(void **state)
 	stage_await(s, "CHECKPOINT");
 	assert_int_equal(stage_count(s, "GET"), 4);
 	assert_int_equal(
-	    stage_count(s, "feed = retrying: transient: http 503"), 1);
+	    stage_count(s, "feed = trying again: http 503\n"), 1);
+	assert_int_equal(
+	    stage_count(s, "feed = trying again: http 429\n"), 1);
+	assert_int_equal(
+	    stage_count(s, "feed = retrying: transient: http 503\n"), 1);
+	assert_int_equal(stage_count(s, "feed = reading\n"), 2);
 	stage_free(s);
 }
 

@@ -24,8 +24,8 @@ entry(struct fixture *f, const char *key)
 }
 
 static bool
-checkpoint(struct fixture *f, const char *key, const char *position,
-    int64_t served)
+checkpoint(
+    struct fixture *f, const char *key, const char *position, int64_t served)
 {
 	struct msg m = {.type = MSG_CHECKPOINT};
 
@@ -49,13 +49,15 @@ an_event_is_recorded_once(void **state)
 	const char *before;
 
 	assert_true(record_event(f, 101));
-	before = sql_get(f, "SELECT seen_at || updated_at || revision"
-			    " FROM events");
+	before = sql_get(f,
+	    "SELECT seen_at || updated_at || revision"
+	    " FROM events");
 	fixture_wait(1000);
 	assert_false(record_event(f, 101));
 	assert_string_equal(before,
-	    sql_get(f, "SELECT seen_at || updated_at || revision"
-		       " FROM events"));
+	    sql_get(f,
+		"SELECT seen_at || updated_at || revision"
+		" FROM events"));
 	assert_int_equal(1, f->line_count); /* the pointer, once */
 }
 
@@ -91,22 +93,25 @@ a_lost_id_is_recovered_when_it_comes(void **state)
 {
 	struct fixture *f = *state;
 
-	sql_ok(f, "INSERT INTO losses (detected_at, dropped_count,"
-		  " repair_since, deadline_at) VALUES ('d', 3, 100, 'd');"
-		  "INSERT INTO loss_ids VALUES (1, 101, 'missing'),"
-		  " (1, 102, 'unrecovered'), (1, 103, 'never_lost')");
+	sql_ok(f,
+	    "INSERT INTO losses (detected_at, dropped_count,"
+	    " repair_since, deadline_at) VALUES ('d', 3, 100, 'd');"
+	    "INSERT INTO loss_ids VALUES (1, 101, 'missing'),"
+	    " (1, 102, 'unrecovered'), (1, 103, 'never_lost')");
 	(void)record_event(f, 101);
 	(void)record_event(f, 102);
 	(void)record_event(f, 103);
 	assert_string_equal("recovered recovered never_lost",
-	    sql_get(f, "SELECT group_concat(state, ' ') FROM"
-		       " (SELECT state FROM loss_ids ORDER BY event_id)"));
+	    sql_get(f,
+		"SELECT group_concat(state, ' ') FROM"
+		" (SELECT state FROM loss_ids ORDER BY event_id)"));
 	/* Also a known one: its loss may be newer than its row. */
-	sql_ok(f, "UPDATE loss_ids SET state = 'missing'"
-		  " WHERE event_id = 101");
+	sql_ok(f,
+	    "UPDATE loss_ids SET state = 'missing'"
+	    " WHERE event_id = 101");
 	(void)record_event(f, 101);
-	assert_string_equal("recovered", sql_get(f,
-	    "SELECT state FROM loss_ids WHERE event_id = 101"));
+	assert_string_equal("recovered",
+	    sql_get(f, "SELECT state FROM loss_ids WHERE event_id = 101"));
 }
 
 static void
@@ -159,8 +164,9 @@ a_request_that_fails_leaves_the_depth(void **state)
 	struct msg m;
 
 	(void)record_event(f, 101);
-	sql_ok(f, "CREATE TRIGGER spoil BEFORE INSERT ON outbox BEGIN"
-		  " SELECT RAISE(ABORT, 'spoilt'); END");
+	sql_ok(f,
+	    "CREATE TRIGGER spoil BEFORE INSERT ON outbox BEGIN"
+	    " SELECT RAISE(ABORT, 'spoilt'); END");
 	m = verdict_of(f, 101, "admitted");
 	assert_failed(fixture_ask(f, &m, ROLE_INTAKE, ""), "refused");
 	assert_int_equal(1, entry(f, KEY)->depth);
@@ -214,8 +220,8 @@ a_refused_position_goes_and_no_other(void **state)
 	(void)checkpoint(f, KEY, "p1", 70);
 	m.drop_position.flat_key = KEY;
 	m.drop_position.position = "p0";
-	assert_false(fixture_get(f, &m, ROLE_INTAKE, "", MSG_DONE)
-			 ->done.changed);
+	assert_false(
+	    fixture_get(f, &m, ROLE_INTAKE, "", MSG_DONE)->done.changed);
 	m.drop_position.position = "p1";
 	assert_true(
 	    fixture_get(f, &m, ROLE_INTAKE, "", MSG_DONE)->done.changed);
@@ -374,8 +380,9 @@ behind_a_live_conversation_a_record_is_queued(void **state)
 	assert_string_equal("queued", admit_event(f, 102, "k"));
 	assert_string_equal("admitted", admit_event(f, 103, "other"));
 	/* A queued one alone does not keep a conversation live. */
-	sql_ok(f, "UPDATE events SET state = 'discarded', reason = 'x'"
-		  " WHERE id = 101");
+	sql_ok(f,
+	    "UPDATE events SET state = 'discarded', reason = 'x'"
+	    " WHERE id = 101");
 	assert_string_equal("admitted", admit_event(f, 104, "k"));
 }
 
@@ -443,28 +450,28 @@ a_verdict_of_another_form_is_refused(void **state)
 int
 main(void)
 {
-#define TEST(name)                                                             \
+#define TEST(name) \
 	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 	static const struct CMUnitTest tests[] = {
-		TEST(an_event_is_recorded_once),
-		TEST(a_pointer_line_says_what_came),
-		TEST(a_finished_record_does_not_come_back),
-		TEST(a_lost_id_is_recovered_when_it_comes),
-		TEST(a_record_of_another_form_is_refused),
-		TEST(depth_counts_what_is_undecided),
-		TEST(a_request_that_fails_leaves_the_depth),
-		TEST(entries_know_key_and_lineage),
-		TEST(the_served_id_only_grows),
-		TEST(a_refused_position_goes_and_no_other),
-		TEST(a_gap_has_an_epoch_or_is_retention),
-		TEST(undecided_records_come_by_id),
-		TEST(a_blocked_record_is_due_by_its_own_clock),
-		TEST(a_verdict_applies_at_its_revision_only),
-		TEST(a_verdict_is_kept_with_its_columns),
-		TEST(a_verdict_line_says_what_was_written),
-		TEST(behind_a_live_conversation_a_record_is_queued),
-		TEST(only_admitted_work_is_announced),
-		TEST(a_verdict_of_another_form_is_refused),
+	    TEST(an_event_is_recorded_once),
+	    TEST(a_pointer_line_says_what_came),
+	    TEST(a_finished_record_does_not_come_back),
+	    TEST(a_lost_id_is_recovered_when_it_comes),
+	    TEST(a_record_of_another_form_is_refused),
+	    TEST(depth_counts_what_is_undecided),
+	    TEST(a_request_that_fails_leaves_the_depth),
+	    TEST(entries_know_key_and_lineage),
+	    TEST(the_served_id_only_grows),
+	    TEST(a_refused_position_goes_and_no_other),
+	    TEST(a_gap_has_an_epoch_or_is_retention),
+	    TEST(undecided_records_come_by_id),
+	    TEST(a_blocked_record_is_due_by_its_own_clock),
+	    TEST(a_verdict_applies_at_its_revision_only),
+	    TEST(a_verdict_is_kept_with_its_columns),
+	    TEST(a_verdict_line_says_what_was_written),
+	    TEST(behind_a_live_conversation_a_record_is_queued),
+	    TEST(only_admitted_work_is_announced),
+	    TEST(a_verdict_of_another_form_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,9 +14,9 @@
 
 /* Where a record can be besides its state. */
 enum place {
-	PLACE_NONE,   /* on no task */
-	PLACE_LIVE,   /* unexposed, on a live task */
-	PLACE_HANDED  /* exposed, its task superseded */
+	PLACE_NONE,  /* on no task */
+	PLACE_LIVE,  /* unexposed, on a live task */
+	PLACE_HANDED /* exposed, its task superseded */
 };
 
 static void
@@ -56,21 +56,23 @@ put(struct fixture *f, const char *state, enum place place)
  * n not a live task's, h held by a worker, t on a live task, blank no
  * transition. Rows: where from; columns: where to.
  */
+/* clang-format off */
 static const struct {
 	enum record_state from;
 	enum place place;
 	const char *to; /* s a q b d c x h */
 } table[] = {
-	{RECORD_SEEN,	    PLACE_NONE,   "=...  . "},
+	{RECORD_SEEN,       PLACE_NONE,   "=...  . "},
 	{RECORD_ADMITTED,   PLACE_NONE,   " =..n . "},
-	{RECORD_QUEUED,	    PLACE_NONE,   "  =.n . "},
+	{RECORD_QUEUED,     PLACE_NONE,   "  =.n . "},
 	{RECORD_BLOCKED,    PLACE_NONE,   " ..=n . "},
 	{RECORD_COMPLETED,  PLACE_NONE,   "     =  "},
 	{RECORD_DISCARDED,  PLACE_NONE,   "      = "},
-	{RECORD_HELD,	    PLACE_NONE,   "       ="},
+	{RECORD_HELD,       PLACE_NONE,   "       ="},
 	{RECORD_DISPATCHED, PLACE_LIVE,   " t t=.  "},
 	{RECORD_DISPATCHED, PLACE_HANDED, " h h=.  "},
 };
+/* clang-format on */
 
 static enum move_result
 expected(char cell)
@@ -170,17 +172,17 @@ a_person_has_ways_of_its_own(void **state)
 {
 	static const struct {
 		enum record_state from, to;
-	} ways[] = {
-	    {RECORD_HELD, RECORD_ADMITTED}, {RECORD_HELD, RECORD_QUEUED},
-	    {RECORD_HELD, RECORD_BLOCKED}, {RECORD_HELD, RECORD_DISCARDED},
-	    {RECORD_ADMITTED, RECORD_HELD}, {RECORD_QUEUED, RECORD_HELD}};
+	} ways[] = {{RECORD_HELD, RECORD_ADMITTED},
+	    {RECORD_HELD, RECORD_QUEUED}, {RECORD_HELD, RECORD_BLOCKED},
+	    {RECORD_HELD, RECORD_DISCARDED}, {RECORD_ADMITTED, RECORD_HELD},
+	    {RECORD_QUEUED, RECORD_HELD}};
 	struct fixture *f = *state;
 	size_t i;
 
 	for (i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
 		put(f, record_state_name(ways[i].from), PLACE_NONE);
-		assert_int_equal(MOVE_NO_TRANSITION,
-		    move_to(f, ways[i].to, BY_MACHINE));
+		assert_int_equal(
+		    MOVE_NO_TRANSITION, move_to(f, ways[i].to, BY_MACHINE));
 		assert_int_equal(MOVED, move_to(f, ways[i].to, BY_PERSON));
 	}
 }
@@ -219,13 +221,15 @@ the_same_again_is_counted_and_not_dated(void **state)
 
 	put(f, "seen", PLACE_NONE);
 	assert_int_equal(MOVED, move_to(f, RECORD_BLOCKED, BY_MACHINE));
-	first = sql_get(f, "SELECT updated_at || blocked_at || retry_since"
-			   " FROM events");
+	first = sql_get(f,
+	    "SELECT updated_at || blocked_at || retry_since"
+	    " FROM events");
 	fixture_wait(1000);
 	assert_int_equal(MOVED, move_to(f, RECORD_BLOCKED, BY_MACHINE));
 	assert_string_equal(first,
-	    sql_get(f, "SELECT updated_at || blocked_at || retry_since"
-		       " FROM events"));
+	    sql_get(f,
+		"SELECT updated_at || blocked_at || retry_since"
+		" FROM events"));
 	assert_int_equal(2, sql_int(f, "SELECT revision FROM events"));
 }
 
@@ -242,17 +246,20 @@ another_reason_begins_its_own_retries(void **state)
 	fixture_wait(1000);
 	clock_stamp(f->l.now);
 	assert_int_equal(MOVED,
-	    record_move(&f->l, &(struct move){.event_id = EVENT,
-		.to = RECORD_BLOCKED, .reason = "another"}));
+	    record_move(&f->l,
+		&(struct move){.event_id = EVENT,
+		    .to = RECORD_BLOCKED,
+		    .reason = "another"}));
 	sql_reset_all(&f->l);
-	assert_string_equal(blocked_at,
-	    sql_get(f, "SELECT blocked_at FROM events"));
-	assert_string_equal(f->l.now,
-	    sql_get(f, "SELECT retry_since FROM events"));
+	assert_string_equal(
+	    blocked_at, sql_get(f, "SELECT blocked_at FROM events"));
+	assert_string_equal(
+	    f->l.now, sql_get(f, "SELECT retry_since FROM events"));
 	assert_int_equal(MOVED, move_to(f, RECORD_ADMITTED, BY_MACHINE));
 	assert_string_equal("",
-	    sql_get(f, "SELECT COALESCE(blocked_at, retry_since, '')"
-		       " FROM events"));
+	    sql_get(f,
+		"SELECT COALESCE(blocked_at, retry_since, '')"
+		" FROM events"));
 }
 
 static void
@@ -290,17 +297,17 @@ a_move_may_ask_for_its_revision_and_its_sources(void **state)
 int
 main(void)
 {
-#define TEST(name)                                                             \
+#define TEST(name) \
 	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 	static const struct CMUnitTest tests[] = {
-		TEST(every_pair_by_the_write_path),
-		TEST(every_refused_pair_by_raw_sql),
-		TEST(a_person_has_ways_of_its_own),
-		TEST(reasons_and_deadlines_fit_their_states),
-		TEST(the_same_again_is_counted_and_not_dated),
-		TEST(another_reason_begins_its_own_retries),
-		TEST(blocked_and_discarded_lose_the_snapshot),
-		TEST(a_move_may_ask_for_its_revision_and_its_sources),
+	    TEST(every_pair_by_the_write_path),
+	    TEST(every_refused_pair_by_raw_sql),
+	    TEST(a_person_has_ways_of_its_own),
+	    TEST(reasons_and_deadlines_fit_their_states),
+	    TEST(the_same_again_is_counted_and_not_dated),
+	    TEST(another_reason_begins_its_own_retries),
+	    TEST(blocked_and_discarded_lose_the_snapshot),
+	    TEST(a_move_may_ask_for_its_revision_and_its_sources),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

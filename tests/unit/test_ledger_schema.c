@@ -16,7 +16,8 @@ event(struct fixture *f, int id, const char *state)
 	    "INSERT INTO events (id, state, lane, event_type, kind, action,"
 	    " bucket_id, creator_id, recording_id, created_at, seen_at,"
 	    " updated_at, snapshot) VALUES (%d, '%s', 'poll', 'x', 'x', 'x',"
-	    " 1, 1, 1, 'c', 's', 'u', '{}')", id, state);
+	    " 1, 1, 1, 'c', 's', 'u', '{}')",
+	    id, state);
 }
 
 static void
@@ -24,7 +25,8 @@ task(struct fixture *f, int id)
 {
 	sql_ok(f,
 	    "INSERT INTO tasks (id, token_sha256, created_at)"
-	    " VALUES (%d, 'hash%d', 'c')", id, id);
+	    " VALUES (%d, 'hash%d', 'c')",
+	    id, id);
 }
 
 static void
@@ -53,8 +55,9 @@ static void
 exposed(struct fixture *f)
 {
 	on_task(f);
-	sql_ok(f, "UPDATE task_events SET delivery = 'exposed',"
-		  " exposed_at = 'e', exposed_attempt_id = 'att_1'");
+	sql_ok(f,
+	    "UPDATE task_events SET delivery = 'exposed',"
+	    " exposed_at = 'e', exposed_attempt_id = 'att_1'");
 }
 
 static void
@@ -67,9 +70,10 @@ pulled(struct fixture *f)
 static void
 hold(struct fixture *f)
 {
-	sql_ok(f, "INSERT INTO generations (cause, opened_by, opened_at)"
-		  " VALUES ('hold', 'me', 'o');"
-		  "INSERT INTO hold_marker VALUES (1, 1, 'hold', 'me', 'h')");
+	sql_ok(f,
+	    "INSERT INTO generations (cause, opened_by, opened_at)"
+	    " VALUES ('hold', 'me', 'o');"
+	    "INSERT INTO hold_marker VALUES (1, 1, 'hold', 'me', 'h')");
 }
 
 /* A completed(unknown) record on an ended task. */
@@ -83,12 +87,12 @@ settled(struct fixture *f, const char *outcome)
 	    "UPDATE task_events SET delivery = 'completed',"
 	    " completed_at = '2026-01-05T10:00:00.000000000Z',"
 	    " outcome = '%s';"
-	    "UPDATE tasks SET superseded_at = 's', ended_at = 'e'", outcome);
+	    "UPDATE tasks SET superseded_at = 's', ended_at = 'e'",
+	    outcome);
 }
 
 static void
-decision(struct fixture *f, const char *action, int event_id,
-    const char *hour)
+decision(struct fixture *f, const char *action, int event_id, const char *hour)
 {
 	sql_ok(f,
 	    "INSERT INTO decisions (action, event_id, decided_by, decided_at)"
@@ -119,8 +123,8 @@ supersession_retires_rows_with_its_own_stamp(void **state)
 
 	on_task(f);
 	sql_ok(f, "UPDATE tasks SET superseded_at = 's'");
-	assert_string_equal("s",
-	    sql_get(f, "SELECT retired_at FROM task_events"));
+	assert_string_equal(
+	    "s", sql_get(f, "SELECT retired_at FROM task_events"));
 }
 
 static void
@@ -144,8 +148,8 @@ rows_neither_move_nor_go(void **state)
 static void
 only_waiting_records_join_live_tasks(void **state)
 {
-	static const char *const others[] = {"seen", "blocked", "completed",
-	    "discarded", "held"};
+	static const char *const others[] = {
+	    "seen", "blocked", "completed", "discarded", "held"};
 	struct fixture *f = *state;
 	size_t i;
 
@@ -154,14 +158,15 @@ only_waiting_records_join_live_tasks(void **state)
 		event(f, 200 + (int)i, others[i]);
 		sql_refused(f,
 		    "INSERT INTO task_events (task_id, event_id)"
-		    " VALUES (1, %d)", 200 + (int)i);
+		    " VALUES (1, %d)",
+		    200 + (int)i);
 	}
-	sql_refused(f,
-	    "INSERT INTO task_events (task_id, event_id) VALUES (1, 999)");
+	sql_refused(
+	    f, "INSERT INTO task_events (task_id, event_id) VALUES (1, 999)");
 	event(f, 101, "admitted");
 	sql_ok(f, "UPDATE tasks SET superseded_at = 's'");
-	sql_refused(f,
-	    "INSERT INTO task_events (task_id, event_id) VALUES (1, 101)");
+	sql_refused(
+	    f, "INSERT INTO task_events (task_id, event_id) VALUES (1, 101)");
 }
 
 static void
@@ -172,17 +177,21 @@ one_live_task_for_an_event_and_for_a_conversation(void **state)
 	on_task(f);
 	task(f, 2);
 	event(f, 102, "admitted");
-	sql_refused(f, "INSERT INTO task_events (task_id, event_id,"
-		       " conversation_key) VALUES (2, 101, 'other')");
-	sql_refused(f, "INSERT INTO task_events (task_id, event_id,"
-		       " conversation_key) VALUES (2, 102, 'k')");
+	sql_refused(f,
+	    "INSERT INTO task_events (task_id, event_id,"
+	    " conversation_key) VALUES (2, 101, 'other')");
+	sql_refused(f,
+	    "INSERT INTO task_events (task_id, event_id,"
+	    " conversation_key) VALUES (2, 102, 'k')");
 	/* Not freed by the record's own key being gone. */
 	sql_ok(f, "UPDATE events SET conversation_key = '' WHERE id = 101");
-	sql_refused(f, "INSERT INTO task_events (task_id, event_id,"
-		       " conversation_key) VALUES (2, 102, 'k')");
+	sql_refused(f,
+	    "INSERT INTO task_events (task_id, event_id,"
+	    " conversation_key) VALUES (2, 102, 'k')");
 	sql_ok(f, "UPDATE tasks SET superseded_at = 's' WHERE id = 1");
-	sql_ok(f, "INSERT INTO task_events (task_id, event_id,"
-		  " conversation_key) VALUES (2, 102, 'k')");
+	sql_ok(f,
+	    "INSERT INTO task_events (task_id, event_id,"
+	    " conversation_key) VALUES (2, 102, 'k')");
 }
 
 static void
@@ -192,16 +201,17 @@ one_unended_task_for_a_conversation_and_a_directory(void **state)
 
 	task(f, 1);
 	task(f, 2);
-	sql_ok(f, "UPDATE tasks SET conversation_key = 'k', work_dir = '/w'"
-		  " WHERE id = 1");
-	sql_refused(f,
-	    "UPDATE tasks SET conversation_key = 'k' WHERE id = 2");
+	sql_ok(f,
+	    "UPDATE tasks SET conversation_key = 'k', work_dir = '/w'"
+	    " WHERE id = 1");
+	sql_refused(f, "UPDATE tasks SET conversation_key = 'k' WHERE id = 2");
 	sql_refused(f, "UPDATE tasks SET work_dir = '/w' WHERE id = 2");
 	sql_ok(f, "UPDATE tasks SET superseded_at = 's' WHERE id = 1");
 	sql_refused(f, "UPDATE tasks SET work_dir = '/w' WHERE id = 2");
 	sql_ok(f, "UPDATE tasks SET ended_at = 'e' WHERE id = 1");
-	sql_ok(f, "UPDATE tasks SET conversation_key = 'k', work_dir = '/w'"
-		  " WHERE id = 2");
+	sql_ok(f,
+	    "UPDATE tasks SET conversation_key = 'k', work_dir = '/w'"
+	    " WHERE id = 2");
 }
 
 static void
@@ -241,18 +251,23 @@ no_statement_does_two_things(void **state)
 	struct fixture *f = *state;
 
 	exposed(f);
-	sql_refused(f, "UPDATE task_events SET pulled_at = 'p',"
-		       " delivery = 'delivered'");
-	sql_refused(f, "UPDATE task_events SET pulled_at = 'p',"
-		       " withdrawn_at = 'w'");
-	sql_refused(f, "UPDATE task_events SET pulled_at = 'p',"
-		       " retired_at = 'r'");
+	sql_refused(f,
+	    "UPDATE task_events SET pulled_at = 'p',"
+	    " delivery = 'delivered'");
+	sql_refused(f,
+	    "UPDATE task_events SET pulled_at = 'p',"
+	    " withdrawn_at = 'w'");
+	sql_refused(f,
+	    "UPDATE task_events SET pulled_at = 'p',"
+	    " retired_at = 'r'");
 	sql_ok(f, "UPDATE tasks SET superseded_at = 's'");
-	sql_refused(f, "UPDATE task_events SET withdrawn_at = 'w',"
-		       " pulled_at = 'p'");
+	sql_refused(f,
+	    "UPDATE task_events SET withdrawn_at = 'w',"
+	    " pulled_at = 'p'");
 	sql_ok(f, "UPDATE events SET state = 'completed'");
-	sql_refused(f, "UPDATE task_events SET withdrawn_at = 'w',"
-		       " delivery = 'completed'");
+	sql_refused(f,
+	    "UPDATE task_events SET withdrawn_at = 'w',"
+	    " delivery = 'completed'");
 }
 
 static void
@@ -301,13 +316,16 @@ what_was_pulled_or_never_exposed_is_not_withdrawn(void **state)
 
 	pulled(f);
 	event(f, 102, "admitted");
-	sql_ok(f, "INSERT INTO task_events (task_id, event_id)"
-		  " VALUES (1, 102)");
+	sql_ok(f,
+	    "INSERT INTO task_events (task_id, event_id)"
+	    " VALUES (1, 102)");
 	sql_ok(f, "UPDATE tasks SET superseded_at = 's'");
-	sql_refused(f, "UPDATE task_events SET withdrawn_at = 'w'"
-		       " WHERE event_id = 101");
-	sql_refused(f, "UPDATE task_events SET withdrawn_at = 'w'"
-		       " WHERE event_id = 102");
+	sql_refused(f,
+	    "UPDATE task_events SET withdrawn_at = 'w'"
+	    " WHERE event_id = 101");
+	sql_refused(f,
+	    "UPDATE task_events SET withdrawn_at = 'w'"
+	    " WHERE event_id = 102");
 }
 
 /* Supersede, withdraw, create: no other order. */
@@ -319,10 +337,11 @@ nothing_is_withdrawn_behind_the_retry(void **state)
 	exposed(f);
 	sql_ok(f, "UPDATE tasks SET superseded_at = 's'");
 	task(f, 2);
-	sql_ok(f, "INSERT INTO task_events (task_id, event_id)"
-		  " VALUES (2, 101)");
-	sql_refused(f,
-	    "UPDATE task_events SET withdrawn_at = 'w' WHERE task_id = 1");
+	sql_ok(f,
+	    "INSERT INTO task_events (task_id, event_id)"
+	    " VALUES (2, 101)");
+	sql_refused(
+	    f, "UPDATE task_events SET withdrawn_at = 'w' WHERE task_id = 1");
 }
 
 static void
@@ -332,8 +351,9 @@ a_guard_settles_once(void **state)
 
 	event(f, 101, "admitted");
 	task(f, 1);
-	sql_ok(f, "INSERT INTO task_events (task_id, event_id, guard)"
-		  " VALUES (1, 101, 'armed')");
+	sql_ok(f,
+	    "INSERT INTO task_events (task_id, event_id, guard)"
+	    " VALUES (1, 101, 'armed')");
 	sql_refused(f, "UPDATE task_events SET guard = ''");
 	sql_ok(f, "UPDATE task_events SET guard = 'fired'");
 	sql_refused(f, "UPDATE task_events SET guard = 'canceled'");
@@ -347,8 +367,9 @@ an_acknowledgement_is_named_by_acknowledging(void **state)
 
 	pulled(f);
 	sql_refused(f, "UPDATE task_events SET ack_id = 7");
-	sql_ok(f, "UPDATE task_events SET ack_id = 7,"
-		  " delivery = 'delivered'");
+	sql_ok(f,
+	    "UPDATE task_events SET ack_id = 7,"
+	    " delivery = 'delivered'");
 	sql_refused(f, "UPDATE task_events SET ack_id = 8");
 	sql_refused(f, "UPDATE task_events SET ack_id = NULL");
 }
@@ -372,9 +393,10 @@ a_hold_hands_nothing_over(void **state)
 	task(f, 2);
 	hold(f);
 	sql_refused(f, "UPDATE task_events SET delivery = 'exposed'");
-	sql_refused(f, "INSERT INTO attempts (id, task_id, seq, driver, state,"
-		       " launched_at) VALUES ('a', 2, 1, 'd', 'launching',"
-		       " 'l')");
+	sql_refused(f,
+	    "INSERT INTO attempts (id, task_id, seq, driver, state,"
+	    " launched_at) VALUES ('a', 2, 1, 'd', 'launching',"
+	    " 'l')");
 	sql_ok(f, "DELETE FROM hold_marker");
 	sql_ok(f, "UPDATE task_events SET delivery = 'exposed'");
 	sql_ok(f, "INSERT INTO hold_marker VALUES (1, 1, 'hold', 'me', 'h')");
@@ -392,8 +414,9 @@ attempts_never_go_back(void **state)
 	sql_refused(f, "UPDATE attempts SET state = 'ended'");
 	sql_refused(f, "UPDATE attempts SET stop_reason = 'lost'");
 	sql_ok(f, "UPDATE attempts SET state = 'ended', stop_reason = 'lost'");
-	sql_refused(f, "UPDATE attempts SET state = 'running',"
-		       " stop_reason = ''");
+	sql_refused(f,
+	    "UPDATE attempts SET state = 'running',"
+	    " stop_reason = ''");
 	sql_refused(f, "UPDATE attempts SET stop_reason = 'failed'");
 }
 
@@ -403,9 +426,10 @@ one_live_attempt_for_a_task(void **state)
 	struct fixture *f = *state;
 
 	on_task(f);
-	sql_refused(f, "INSERT INTO attempts (id, task_id, seq, driver, state,"
-		       " launched_at) VALUES ('b', 1, 2, 'd', 'launching',"
-		       " 'l')");
+	sql_refused(f,
+	    "INSERT INTO attempts (id, task_id, seq, driver, state,"
+	    " launched_at) VALUES ('b', 1, 2, 'd', 'launching',"
+	    " 'l')");
 }
 
 static void
@@ -440,17 +464,21 @@ a_redispatch_needs_its_decision(void **state)
 	decision(f, "redispatch", 101, "11"); /* 4 */
 	sql_refused(f, "UPDATE events SET state = 'admitted' WHERE id = 101");
 	for (d = 1; d <= 4; d++) {
-		sql_ok(f, "UPDATE events SET redispatch_decision = %d"
-			  " WHERE id = 101", d);
-		sql_refused(f, "UPDATE events SET state = 'admitted'"
-			       " WHERE id = 101");
+		sql_ok(f,
+		    "UPDATE events SET redispatch_decision = %d"
+		    " WHERE id = 101",
+		    d);
+		sql_refused(f,
+		    "UPDATE events SET state = 'admitted'"
+		    " WHERE id = 101");
 		if (d < 4)
 			sql_refused(f,
 			    "UPDATE events SET state = 'admitted',"
 			    " redispatch_decision = NULL WHERE id = 101");
 	}
-	sql_ok(f, "UPDATE events SET state = 'admitted',"
-		  " redispatch_decision = NULL WHERE id = 101");
+	sql_ok(f,
+	    "UPDATE events SET state = 'admitted',"
+	    " redispatch_decision = NULL WHERE id = 101");
 }
 
 static void
@@ -461,13 +489,16 @@ no_redispatch_without_content_or_of_a_success(void **state)
 	settled(f, "succeeded");
 	decision(f, "redispatch", 101, "11");
 	sql_ok(f, "UPDATE events SET redispatch_decision = 1");
-	sql_refused(f, "UPDATE events SET state = 'admitted',"
-		       " redispatch_decision = NULL");
+	sql_refused(f,
+	    "UPDATE events SET state = 'admitted',"
+	    " redispatch_decision = NULL");
 	sql_ok(f, "UPDATE task_events SET outcome = 'failed'");
-	sql_refused(f, "UPDATE events SET state = 'admitted',"
-		       " redispatch_decision = NULL, snapshot = NULL");
-	sql_refused(f, "UPDATE events SET state = 'admitted',"
-		       " redispatch_decision = NULL, content_dropped = 1");
+	sql_refused(f,
+	    "UPDATE events SET state = 'admitted',"
+	    " redispatch_decision = NULL, snapshot = NULL");
+	sql_refused(f,
+	    "UPDATE events SET state = 'admitted',"
+	    " redispatch_decision = NULL, content_dropped = 1");
 }
 
 static void
@@ -477,15 +508,19 @@ discard_is_for_unknown_and_import_for_failed_too(void **state)
 
 	settled(f, "failed");
 	decision(f, "discard", 101, "11");
-	sql_refused(f, "UPDATE events SET state = 'discarded',"
-		       " reason = 'by_operator'");
-	sql_refused(f, "UPDATE events SET state = 'discarded',"
-		       " reason = 'imported_done'");
+	sql_refused(f,
+	    "UPDATE events SET state = 'discarded',"
+	    " reason = 'by_operator'");
+	sql_refused(f,
+	    "UPDATE events SET state = 'discarded',"
+	    " reason = 'imported_done'");
 	decision(f, "import", 101, "11");
-	sql_refused(f, "UPDATE events SET state = 'discarded',"
-		       " reason = 'other'");
-	sql_ok(f, "UPDATE events SET state = 'discarded',"
-		  " reason = 'imported_done'");
+	sql_refused(f,
+	    "UPDATE events SET state = 'discarded',"
+	    " reason = 'other'");
+	sql_ok(f,
+	    "UPDATE events SET state = 'discarded',"
+	    " reason = 'imported_done'");
 	sql_refused(f, "UPDATE events SET state = 'admitted', reason = ''");
 }
 
@@ -500,14 +535,17 @@ a_waiting_redispatch_runs_at_the_tasks_end(void **state)
 	    "UPDATE task_events SET delivery = 'completed', completed_at ="
 	    " '2026-01-05T10:00:00.000000000Z', outcome = 'unknown'");
 	decision(f, "redispatch", 101, "11");
-	sql_ok(f, "UPDATE events SET redispatch_decision = 1;"
-		  "UPDATE tasks SET superseded_at = 's'");
+	sql_ok(f,
+	    "UPDATE events SET redispatch_decision = 1;"
+	    "UPDATE tasks SET superseded_at = 's'");
 	assert_string_equal("completed", state_of(f, 101));
 	sql_ok(f, "UPDATE tasks SET ended_at = 'e'");
 	assert_string_equal("admitted", state_of(f, 101));
 	assert_string_equal("e", sql_get(f, "SELECT updated_at FROM events"));
-	assert_string_equal("", sql_get(f, "SELECT COALESCE("
-	    "redispatch_decision, '') FROM events"));
+	assert_string_equal("",
+	    sql_get(f,
+		"SELECT COALESCE("
+		"redispatch_decision, '') FROM events"));
 }
 
 /* The end goes through, whatever became of the redispatch. */
@@ -515,11 +553,11 @@ static void
 a_task_ends_though_its_redispatch_cannot(void **state)
 {
 	static const char *const spoilers[] = {
-		"UPDATE events SET snapshot = NULL",
-		"UPDATE events SET content_dropped = 1",
-		"UPDATE task_events SET outcome = 'succeeded'",
-		"UPDATE decisions SET decided_at ="
-		" '2026-01-05T09:00:00.000000000Z'",
+	    "UPDATE events SET snapshot = NULL",
+	    "UPDATE events SET content_dropped = 1",
+	    "UPDATE task_events SET outcome = 'succeeded'",
+	    "UPDATE decisions SET decided_at ="
+	    " '2026-01-05T09:00:00.000000000Z'",
 	};
 	struct fixture *f = *state;
 	size_t i;
@@ -530,8 +568,9 @@ a_task_ends_though_its_redispatch_cannot(void **state)
 	    "UPDATE task_events SET delivery = 'completed', completed_at ="
 	    " '2026-01-05T10:00:00.000000000Z', outcome = 'unknown'");
 	decision(f, "redispatch", 101, "11");
-	sql_ok(f, "UPDATE events SET redispatch_decision = 1;"
-		  "UPDATE tasks SET superseded_at = 's'");
+	sql_ok(f,
+	    "UPDATE events SET redispatch_decision = 1;"
+	    "UPDATE tasks SET superseded_at = 's'");
 	for (i = 0; i < sizeof(spoilers) / sizeof(spoilers[0]); i++) {
 		sql_ok(f, "SAVEPOINT s; %s", spoilers[i]);
 		sql_ok(f, "UPDATE tasks SET ended_at = 'e'");
@@ -554,17 +593,19 @@ a_tagged_record_is_held_where_it_would_wait(void **state)
 	assert_string_equal("seen", state_of(f, 101));
 	assert_string_equal("held", state_of(f, 102));
 	assert_string_equal("blocked", state_of(f, 103));
-	sql_ok(f, "UPDATE events SET state = 'admitted', reason = ''"
-		  " WHERE id IN (101, 103)");
+	sql_ok(f,
+	    "UPDATE events SET state = 'admitted', reason = ''"
+	    " WHERE id IN (101, 103)");
 	assert_string_equal("held", state_of(f, 101));
 	assert_string_equal("held", state_of(f, 103));
-	sql_ok(f, "UPDATE events SET state = 'admitted',"
-		  " authorized_at = 'a' WHERE id = 101");
+	sql_ok(f,
+	    "UPDATE events SET state = 'admitted',"
+	    " authorized_at = 'a' WHERE id = 101");
 	assert_string_equal("admitted", state_of(f, 101));
 	sql_ok(f, "UPDATE events SET authorized_at = NULL WHERE id = 101");
 	assert_string_equal("held", state_of(f, 101));
-	assert_string_equal("{}",
-	    sql_get(f, "SELECT snapshot FROM events WHERE id = 101"));
+	assert_string_equal(
+	    "{}", sql_get(f, "SELECT snapshot FROM events WHERE id = 101"));
 }
 
 static void
@@ -573,10 +614,11 @@ held_takes_the_guard_back(void **state)
 	struct fixture *f = *state;
 
 	event(f, 101, "admitted");
-	sql_ok(f, "INSERT INTO outbox (intent_key, kind, event_id, bucket_id,"
-		  " message_kind, recording_id, body, created_at, not_before)"
-		  " VALUES ('g', 'guard_ack', 101, 1, 'boost', 1, 'b', 'c',"
-		  " 'n')");
+	sql_ok(f,
+	    "INSERT INTO outbox (intent_key, kind, event_id, bucket_id,"
+	    " message_kind, recording_id, body, created_at, not_before)"
+	    " VALUES ('g', 'guard_ack', 101, 1, 'boost', 1, 'b', 'c',"
+	    " 'n')");
 	sql_ok(f, "UPDATE events SET review = 1");
 	assert_string_equal("canceled held",
 	    sql_get(f, "SELECT state || ' ' || note FROM outbox"));
@@ -593,10 +635,10 @@ records_bear_the_generation_they_came_in(void **state)
 	event(f, 101, "seen");
 	hold(f);
 	event(f, 102, "seen");
-	assert_int_equal(0,
-	    sql_int(f, "SELECT generation FROM events WHERE id = 101"));
-	assert_int_equal(1,
-	    sql_int(f, "SELECT generation FROM events WHERE id = 102"));
+	assert_int_equal(
+	    0, sql_int(f, "SELECT generation FROM events WHERE id = 101"));
+	assert_int_equal(
+	    1, sql_int(f, "SELECT generation FROM events WHERE id = 102"));
 }
 
 /* ---- the outbox -------------------------------------------------------- */
@@ -613,15 +655,15 @@ intent(struct fixture *f, const char *kind)
 	    kind, strncmp(kind, "worker", 6) == 0 ? "hash" : "");
 }
 
-static const char *const outbox_states[] = {"pending", "sending", "sent",
-    "indeterminate", "canceled", "abandoned"};
+static const char *const outbox_states[] = {
+    "pending", "sending", "sent", "indeterminate", "canceled", "abandoned"};
 static bool
 outbox_edge(const char *from, const char *to, bool refused)
 {
 	static const char *const edges[] = {"pending sending",
 	    "pending canceled", "sending sent", "sending indeterminate",
-	    "sending canceled", "indeterminate sent",
-	    "indeterminate abandoned", "indeterminate pending"};
+	    "sending canceled", "indeterminate sent", "indeterminate abandoned",
+	    "indeterminate pending"};
 	char pair[64];
 	size_t i;
 
@@ -662,17 +704,20 @@ outbox_pairs(struct fixture *f, bool refused)
 				continue;
 			outbox_put(f, a, refused);
 			if (outbox_edge(a, b, refused))
-				sql_ok(f, "UPDATE outbox SET state = '%s',"
-					  " refused = %s, receipt_id = %s", b,
-				    strcmp(b, "canceled") == 0 ? "refused" :
-								 "0",
+				sql_ok(f,
+				    "UPDATE outbox SET state = '%s',"
+				    " refused = %s, receipt_id = %s",
+				    b,
+				    strcmp(b, "canceled") == 0 ? "refused"
+							       : "0",
 				    strcmp(b, "sent") == 0 ? "7" : "NULL");
 			else
 				sql_refused(f,
 				    "UPDATE outbox SET state = '%s',"
-				    " receipt_id = %s", b,
-				    strcmp(b, "sent") == 0 ? "7" :
-							     "receipt_id");
+				    " receipt_id = %s",
+				    b,
+				    strcmp(b, "sent") == 0 ? "7"
+							   : "receipt_id");
 		}
 	}
 }
@@ -727,8 +772,9 @@ a_hold_stops_the_connectors_words_only(void **state)
 
 	intent(f, "completion");
 	hold(f);
-	sql_refused(f, "UPDATE outbox SET state = 'sending',"
-		       " sending_at = 's'");
+	sql_refused(f,
+	    "UPDATE outbox SET state = 'sending',"
+	    " sending_at = 's'");
 	sql_ok(f, "DELETE FROM outbox; DELETE FROM events");
 	intent(f, "worker_reply");
 	sql_ok(f, "UPDATE outbox SET state = 'sending', sending_at = 's'");
@@ -761,7 +807,8 @@ a_worker_posts_twenty_of_a_kind(void **state)
 		    " argument_sha256, bucket_id, message_kind, recording_id,"
 		    " body, created_at, not_before) VALUES ('k%d',"
 		    " 'worker_reply', 101, 1, 'h%d', 1, 'comment', 1, 'b',"
-		    " 'c', 'n')", i, i);
+		    " 'c', 'n')",
+		    i, i);
 
 		assert_int_equal(i < 20 ? SQLITE_OK : SQLITE_CONSTRAINT, rc);
 	}
@@ -770,44 +817,44 @@ a_worker_posts_twenty_of_a_kind(void **state)
 int
 main(void)
 {
-#define TEST(name)                                                             \
+#define TEST(name) \
 	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 	static const struct CMUnitTest tests[] = {
-		TEST(tasks_keep_their_end),
-		TEST(supersession_retires_rows_with_its_own_stamp),
-		TEST(rows_neither_move_nor_go),
-		TEST(only_waiting_records_join_live_tasks),
-		TEST(one_live_task_for_an_event_and_for_a_conversation),
-		TEST(one_unended_task_for_a_conversation_and_a_directory),
-		TEST(delivery_goes_forward_by_its_steps),
-		TEST(unpulled_work_completes_only_behind_its_record),
-		TEST(no_statement_does_two_things),
-		TEST(a_pull_is_recorded_once),
-		TEST(a_retired_row_is_not_pulled),
-		TEST(a_withdrawal_needs_its_proof),
-		TEST(what_was_pulled_or_never_exposed_is_not_withdrawn),
-		TEST(nothing_is_withdrawn_behind_the_retry),
-		TEST(a_guard_settles_once),
-		TEST(an_acknowledgement_is_named_by_acknowledging),
-		TEST(an_unnamed_acknowledgement_stays_so),
-		TEST(a_hold_hands_nothing_over),
-		TEST(attempts_never_go_back),
-		TEST(one_live_attempt_for_a_task),
-		TEST(a_token_is_replaced_only_for_a_live_attempt),
-		TEST(a_redispatch_needs_its_decision),
-		TEST(no_redispatch_without_content_or_of_a_success),
-		TEST(discard_is_for_unknown_and_import_for_failed_too),
-		TEST(a_waiting_redispatch_runs_at_the_tasks_end),
-		TEST(a_task_ends_though_its_redispatch_cannot),
-		TEST(a_tagged_record_is_held_where_it_would_wait),
-		TEST(held_takes_the_guard_back),
-		TEST(records_bear_the_generation_they_came_in),
-		TEST(messages_move_along_their_edges),
-		TEST(a_receipt_is_final_and_means_sent),
-		TEST(a_receipt_is_one_intents_of_its_kind),
-		TEST(a_hold_stops_the_connectors_words_only),
-		TEST(a_body_is_fixed),
-		TEST(a_worker_posts_twenty_of_a_kind),
+	    TEST(tasks_keep_their_end),
+	    TEST(supersession_retires_rows_with_its_own_stamp),
+	    TEST(rows_neither_move_nor_go),
+	    TEST(only_waiting_records_join_live_tasks),
+	    TEST(one_live_task_for_an_event_and_for_a_conversation),
+	    TEST(one_unended_task_for_a_conversation_and_a_directory),
+	    TEST(delivery_goes_forward_by_its_steps),
+	    TEST(unpulled_work_completes_only_behind_its_record),
+	    TEST(no_statement_does_two_things),
+	    TEST(a_pull_is_recorded_once),
+	    TEST(a_retired_row_is_not_pulled),
+	    TEST(a_withdrawal_needs_its_proof),
+	    TEST(what_was_pulled_or_never_exposed_is_not_withdrawn),
+	    TEST(nothing_is_withdrawn_behind_the_retry),
+	    TEST(a_guard_settles_once),
+	    TEST(an_acknowledgement_is_named_by_acknowledging),
+	    TEST(an_unnamed_acknowledgement_stays_so),
+	    TEST(a_hold_hands_nothing_over),
+	    TEST(attempts_never_go_back),
+	    TEST(one_live_attempt_for_a_task),
+	    TEST(a_token_is_replaced_only_for_a_live_attempt),
+	    TEST(a_redispatch_needs_its_decision),
+	    TEST(no_redispatch_without_content_or_of_a_success),
+	    TEST(discard_is_for_unknown_and_import_for_failed_too),
+	    TEST(a_waiting_redispatch_runs_at_the_tasks_end),
+	    TEST(a_task_ends_though_its_redispatch_cannot),
+	    TEST(a_tagged_record_is_held_where_it_would_wait),
+	    TEST(held_takes_the_guard_back),
+	    TEST(records_bear_the_generation_they_came_in),
+	    TEST(messages_move_along_their_edges),
+	    TEST(a_receipt_is_final_and_means_sent),
+	    TEST(a_receipt_is_one_intents_of_its_kind),
+	    TEST(a_hold_stops_the_connectors_words_only),
+	    TEST(a_body_is_fixed),
+	    TEST(a_worker_posts_twenty_of_a_kind),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,8 +58,9 @@ unreported_work_is_unknown(void **state)
 	assert_string_equal("completed", state_of(f, 101));
 	assert_string_equal("completed unknown 0", row(f, 1, 101));
 	assert_int_equal(1,
-	    sql_int(f, "SELECT COUNT(*) FROM tasks"
-		       " WHERE ended_at = superseded_at"));
+	    sql_int(f,
+		"SELECT COUNT(*) FROM tasks"
+		" WHERE ended_at = superseded_at"));
 	assert_string_equal("{\"type\":\"dispatch\",\"task_id\":1,"
 			    "\"attempt_id\":\"" ATT_1 "\",\"state\":"
 			    "\"ended\",\"stop_reason\":\"lost\"}",
@@ -151,8 +152,9 @@ a_failed_start_is_tried_once_more(void **state)
 	ended = spawn_failed(f, ATT_2);
 	assert_int_equal(1, ended->ended.withdrawn);
 	assert_string_equal("blocked spawn_failed",
-	    sql_get(f, "SELECT state || ' ' || reason FROM events"
-		       " WHERE snapshot IS NULL"));
+	    sql_get(f,
+		"SELECT state || ' ' || reason FROM events"
+		" WHERE snapshot IS NULL"));
 }
 
 static void
@@ -229,8 +231,8 @@ an_end_of_another_form_is_refused(void **state)
 	m.end.spawn_failed = false;
 	m.end.no_retry = true;
 	assert_failed(fixture_ask(f, &m, ROLE_DISPATCHER, ""), "refused");
-	assert_string_equal("launching",
-	    sql_get(f, "SELECT state FROM attempts"));
+	assert_string_equal(
+	    "launching", sql_get(f, "SELECT state FROM attempts"));
 }
 
 /* A settlement is whole or it is not. */
@@ -241,12 +243,13 @@ a_notice_that_cannot_be_written_undoes_the_end(void **state)
 	struct msg m = end_of(ATT_1, "lost");
 
 	(void)launched(f, 101, ATT_1);
-	sql_ok(f, "CREATE TRIGGER spoil BEFORE INSERT ON outbox BEGIN"
-		  " SELECT RAISE(ABORT, 'spoilt'); END");
+	sql_ok(f,
+	    "CREATE TRIGGER spoil BEFORE INSERT ON outbox BEGIN"
+	    " SELECT RAISE(ABORT, 'spoilt'); END");
 	assert_failed(fixture_ask(f, &m, ROLE_DISPATCHER, ""), "refused");
 	assert_string_equal("dispatched", state_of(f, 101));
-	assert_string_equal("launching",
-	    sql_get(f, "SELECT state FROM attempts"));
+	assert_string_equal(
+	    "launching", sql_get(f, "SELECT state FROM attempts"));
 	sql_ok(f, "DROP TRIGGER spoil");
 	(void)end_attempt(f, ATT_1, "lost");
 }
@@ -261,31 +264,30 @@ an_end_frees_conversation_and_directory(void **state)
 	(void)admit_event(f, 102, "k");
 	fixture_forget(f);
 	(void)end_attempt(f, ATT_1, "finished");
-	assert_int_equal(MSG_WORK_WAITS,
-	    f->notices[f->notice_count - 1].type);
+	assert_int_equal(MSG_WORK_WAITS, f->notices[f->notice_count - 1].type);
 	assert_string_not_equal("", launch(f, 102, ATT_2));
 }
 
 int
 main(void)
 {
-#define TEST(name)                                                             \
+#define TEST(name) \
 	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 	static const struct CMUnitTest tests[] = {
-		TEST(unreported_work_is_unknown),
-		TEST(a_reported_outcome_stands),
-		TEST(pulled_and_acknowledged_work_is_unknown_too),
-		TEST(what_nobody_saw_goes_back),
-		TEST(a_tagged_sibling_that_goes_back_is_held),
-		TEST(retired_rows_are_settled_as_well),
-		TEST(a_failed_start_is_tried_once_more),
-		TEST(no_retry_blocks_at_once),
-		TEST(an_uncharged_withdrawal_costs_nothing),
-		TEST(pulled_work_is_never_withdrawn),
-		TEST(an_end_returns_what_the_rows_say),
-		TEST(an_end_of_another_form_is_refused),
-		TEST(a_notice_that_cannot_be_written_undoes_the_end),
-		TEST(an_end_frees_conversation_and_directory),
+	    TEST(unreported_work_is_unknown),
+	    TEST(a_reported_outcome_stands),
+	    TEST(pulled_and_acknowledged_work_is_unknown_too),
+	    TEST(what_nobody_saw_goes_back),
+	    TEST(a_tagged_sibling_that_goes_back_is_held),
+	    TEST(retired_rows_are_settled_as_well),
+	    TEST(a_failed_start_is_tried_once_more),
+	    TEST(no_retry_blocks_at_once),
+	    TEST(an_uncharged_withdrawal_costs_nothing),
+	    TEST(pulled_work_is_never_withdrawn),
+	    TEST(an_end_returns_what_the_rows_say),
+	    TEST(an_end_of_another_form_is_refused),
+	    TEST(a_notice_that_cannot_be_written_undoes_the_end),
+	    TEST(an_end_frees_conversation_and_directory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,8 +30,8 @@ admitted(struct fixture *f, int64_t id, const char *key)
 }
 
 static int
-launch_fails(struct fixture *f, int64_t id, const char *attempt,
-    const char *reason)
+launch_fails(
+    struct fixture *f, int64_t id, const char *attempt, const char *reason)
 {
 	struct msg m = launch_of(id, attempt);
 	int64_t before = sql_int(f, "SELECT COUNT(*) FROM tasks");
@@ -153,8 +153,8 @@ another_generation_is_stale(void **state)
 
 	admitted(f, 101, "k");
 	next.next_startable.generation = 2;
-	assert_failed(fixture_ask(f, &next, ROLE_DISPATCHER, ""),
-	    "stale_config");
+	assert_failed(
+	    fixture_ask(f, &next, ROLE_DISPATCHER, ""), "stale_config");
 	m.launch.generation = 2;
 	assert_failed(fixture_ask(f, &m, ROLE_DISPATCHER, ""), "stale_config");
 }
@@ -170,23 +170,25 @@ a_launch_is_task_row_attempt_and_exposure(void **state)
 	fixture_forget(f);
 	(void)launch(f, 101, ATT_1);
 	assert_string_equal("dispatched", state_of(f, 101));
-	assert_string_equal(
-	    "recording:7 /srv/web /srv/web claude 101 "
-	    "2026-01-05T09:45:00.000000000Z",
-	    sql_get(f, "SELECT conversation_key || ' ' || route || ' ' ||"
-		       " work_dir || ' ' || driver || ' ' ||"
-		       " originating_event_id || ' ' || deadline_at"
-		       " FROM tasks"));
+	assert_string_equal("recording:7 /srv/web /srv/web claude 101 "
+			    "2026-01-05T09:45:00.000000000Z",
+	    sql_get(f,
+		"SELECT conversation_key || ' ' || route || ' ' ||"
+		" work_dir || ' ' || driver || ' ' ||"
+		" originating_event_id || ' ' || deadline_at"
+		" FROM tasks"));
 	assert_string_equal("recording:7 exposed armed " ATT_1,
-	    sql_get(f, "SELECT conversation_key || ' ' || delivery || ' ' ||"
-		       " guard || ' ' || exposed_attempt_id"
-		       " FROM task_events WHERE exposed_at IS NOT NULL"
-		       " AND pulled_at IS NULL"));
+	    sql_get(f,
+		"SELECT conversation_key || ' ' || delivery || ' ' ||"
+		" guard || ' ' || exposed_attempt_id"
+		" FROM task_events WHERE exposed_at IS NOT NULL"
+		" AND pulled_at IS NULL"));
 	assert_string_equal(
 	    "launching 1 claude 11111111-2222-3333-4444-555555555555"
 	    " aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
-	    sql_get(f, "SELECT state || ' ' || seq || ' ' || driver || ' ' ||"
-		       " boot_id || ' ' || run_id FROM attempts"));
+	    sql_get(f,
+		"SELECT state || ' ' || seq || ' ' || driver || ' ' ||"
+		" boot_id || ' ' || run_id FROM attempts"));
 	assert_string_equal("{\"type\":\"dispatch\",\"task_id\":1,"
 			    "\"attempt_id\":\"" ATT_1 "\","
 			    "\"event_ids\":[101],\"state\":\"launching\"}",
@@ -204,8 +206,10 @@ only_the_hash_of_a_token_is_kept(void **state)
 	token = launch(f, 101, ATT_1);
 	assert_int_equal(TOKEN_LEN, strlen(token));
 	token_hash(token, hash);
-	assert_string_equal(hash, sql_get(f, "SELECT token_sha256"
-					     " FROM tasks"));
+	assert_string_equal(hash,
+	    sql_get(f,
+		"SELECT token_sha256"
+		" FROM tasks"));
 }
 
 static void
@@ -246,9 +250,10 @@ a_launch_under_a_hold_is_held(void **state)
 	struct fixture *f = *state;
 
 	admitted(f, 101, "k");
-	sql_ok(f, "INSERT INTO generations (cause, opened_by, opened_at)"
-		  " VALUES ('hold', 'me', 'o');"
-		  "INSERT INTO hold_marker VALUES (1, 1, 'hold', 'me', 'h')");
+	sql_ok(f,
+	    "INSERT INTO generations (cause, opened_by, opened_at)"
+	    " VALUES ('hold', 'me', 'o');"
+	    "INSERT INTO hold_marker VALUES (1, 1, 'hold', 'me', 'h')");
 	assert_false(startable(f, 0)->found);
 	(void)launch_fails(f, 101, ATT_1, "held");
 	assert_string_equal("admitted", state_of(f, 101));
@@ -266,8 +271,9 @@ handed_work_keeps_its_conversation_busy(void **state)
 	(void)launch(f, 101, ATT_1);
 	assert_int_equal(1, task_supersede(&f->l, 1));
 	sql_reset_all(&f->l);
-	sql_ok(f, "UPDATE attempts SET state = 'ended', stop_reason = 'lost';"
-		  "UPDATE tasks SET ended_at = 'e'");
+	sql_ok(f,
+	    "UPDATE attempts SET state = 'ended', stop_reason = 'lost';"
+	    "UPDATE tasks SET ended_at = 'e'");
 	assert_string_equal("dispatched", state_of(f, 101));
 	assert_false(startable(f, 0)->found);
 	(void)launch_fails(f, 102, ATT_2, "busy");
@@ -287,8 +293,8 @@ a_repeated_launch_rekeys(void **state)
 	assert_string_not_equal("", second);
 	assert_string_not_equal(first, second);
 	assert_failed(get_dispatch(f, first, 0, ATT_1), "task_token_refused");
-	assert_int_equal(MSG_INSTRUCTION,
-	    get_dispatch(f, second, 0, ATT_1)->type);
+	assert_int_equal(
+	    MSG_INSTRUCTION, get_dispatch(f, second, 0, ATT_1)->type);
 	assert_int_equal(1, sql_int(f, "SELECT COUNT(*) FROM tasks"));
 	assert_int_equal(1, sql_int(f, "SELECT rekeys FROM tasks"));
 	/* Also under a newer configuration: it is launched already. */
@@ -334,8 +340,8 @@ the_last_rekey_wins(void **state)
 	third = token_read(&rekey(f, ATT_1)->rekeyed.token);
 	assert_failed(get_dispatch(f, first, 0, ATT_1), "task_token_refused");
 	assert_failed(get_dispatch(f, second, 0, ATT_1), "task_token_refused");
-	assert_int_equal(MSG_INSTRUCTION,
-	    get_dispatch(f, third, 0, ATT_1)->type);
+	assert_int_equal(
+	    MSG_INSTRUCTION, get_dispatch(f, third, 0, ATT_1)->type);
 	assert_int_equal(2, sql_int(f, "SELECT rekeys FROM tasks"));
 }
 
@@ -366,14 +372,14 @@ running_is_said_once(void **state)
 	(void)launch(f, 101, ATT_1);
 	fixture_forget(f);
 	m.running = (struct msg_running){ATT_1, 4242, 4242, 77, "session"};
-	assert_true(fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_DONE)
-			->done.changed);
+	assert_true(
+	    fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_DONE)->done.changed);
 	assert_string_equal("{\"type\":\"dispatch\",\"task_id\":1,"
 			    "\"attempt_id\":\"" ATT_1 "\","
 			    "\"state\":\"running\"}",
 	    f->lines[0]);
-	assert_false(fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_DONE)
-			 ->done.changed);
+	assert_false(
+	    fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_DONE)->done.changed);
 	assert_int_equal(1, f->line_count);
 	m.running.pid = 4243;
 	assert_failed(fixture_ask(f, &m, ROLE_DISPATCHER, ""), "refused");
@@ -416,10 +422,10 @@ refusals_are_numbered(void **state)
 	admitted(f, 101, "k");
 	(void)launch(f, 101, ATT_1);
 	m.refusal = (struct msg_refusal){ATT_1, 1};
-	assert_true(fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_DONE)
-			->done.changed);
-	assert_false(fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_DONE)
-			 ->done.changed);
+	assert_true(
+	    fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_DONE)->done.changed);
+	assert_false(
+	    fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_DONE)->done.changed);
 	m.refusal.number = 2;
 	(void)fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_DONE);
 	end = end_of(ATT_1, "finished");
@@ -447,8 +453,8 @@ progress_is_stamped_while_it_lives(void **state)
 	    sql_get(f, "SELECT progress_at FROM attempts"));
 	(void)end_attempt(f, ATT_1, "finished");
 	fixture_wait(5000);
-	assert_false(fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_DONE)
-			 ->done.changed);
+	assert_false(
+	    fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_DONE)->done.changed);
 	assert_string_equal("2026-01-05T09:00:05.000000000Z",
 	    sql_get(f, "SELECT progress_at FROM attempts"));
 }
@@ -461,8 +467,9 @@ live_attempts_come_in_launch_order(void **state)
 
 	admitted(f, 101, "k");
 	admitted(f, 102, "l");
-	sql_ok(f, "UPDATE events SET route = '" OTHER_ROUTE "', bucket_id ="
-		  " 11 WHERE id = 102");
+	sql_ok(f,
+	    "UPDATE events SET route = '" OTHER_ROUTE "', bucket_id ="
+	    " 11 WHERE id = 102");
 	assert_string_not_equal("", launch(f, 101, ATT_2));
 	assert_string_not_equal("", launch(f, 102, ATT_1));
 	live = fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_LIVE);
@@ -488,9 +495,10 @@ superseding_gives_back_what_nobody_saw(void **state)
 	(void)launch(f, 101, ATT_1);
 	(void)record_event(f, 102);
 	(void)admit_event(f, 102, "k");
-	sql_ok(f, "INSERT INTO task_events (task_id, event_id,"
-		  " conversation_key) VALUES (1, 102, 'k');"
-		  "UPDATE events SET state = 'dispatched' WHERE id = 102");
+	sql_ok(f,
+	    "INSERT INTO task_events (task_id, event_id,"
+	    " conversation_key) VALUES (1, 102, 'k');"
+	    "UPDATE events SET state = 'dispatched' WHERE id = 102");
 	clock_stamp(f->l.now);
 	assert_int_equal(1, task_supersede(&f->l, 1));
 	sql_reset_all(&f->l);
@@ -507,32 +515,32 @@ superseding_gives_back_what_nobody_saw(void **state)
 int
 main(void)
 {
-#define TEST(name)                                                             \
+#define TEST(name) \
 	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 	static const struct CMUnitTest tests[] = {
-		TEST(the_oldest_of_each_conversation_is_startable),
-		TEST(a_queued_record_starts_when_its_conversation_is_free),
-		TEST(nothing_overtakes_an_older_admitted_record),
-		TEST(routes_decide_what_is_startable),
-		TEST(the_scope_narrows_what_is_startable),
-		TEST(one_task_for_a_directory),
-		TEST(another_generation_is_stale),
-		TEST(a_launch_is_task_row_attempt_and_exposure),
-		TEST(only_the_hash_of_a_token_is_kept),
-		TEST(a_launch_refused_writes_nothing),
-		TEST(a_record_is_launched_once),
-		TEST(a_launch_under_a_hold_is_held),
-		TEST(handed_work_keeps_its_conversation_busy),
-		TEST(a_repeated_launch_rekeys),
-		TEST(a_launch_is_not_repeated_once_it_runs),
-		TEST(the_last_rekey_wins),
-		TEST(only_a_live_task_is_rekeyed),
-		TEST(running_is_said_once),
-		TEST(an_identity_is_what_was_recorded),
-		TEST(refusals_are_numbered),
-		TEST(progress_is_stamped_while_it_lives),
-		TEST(live_attempts_come_in_launch_order),
-		TEST(superseding_gives_back_what_nobody_saw),
+	    TEST(the_oldest_of_each_conversation_is_startable),
+	    TEST(a_queued_record_starts_when_its_conversation_is_free),
+	    TEST(nothing_overtakes_an_older_admitted_record),
+	    TEST(routes_decide_what_is_startable),
+	    TEST(the_scope_narrows_what_is_startable),
+	    TEST(one_task_for_a_directory),
+	    TEST(another_generation_is_stale),
+	    TEST(a_launch_is_task_row_attempt_and_exposure),
+	    TEST(only_the_hash_of_a_token_is_kept),
+	    TEST(a_launch_refused_writes_nothing),
+	    TEST(a_record_is_launched_once),
+	    TEST(a_launch_under_a_hold_is_held),
+	    TEST(handed_work_keeps_its_conversation_busy),
+	    TEST(a_repeated_launch_rekeys),
+	    TEST(a_launch_is_not_repeated_once_it_runs),
+	    TEST(the_last_rekey_wins),
+	    TEST(only_a_live_task_is_rekeyed),
+	    TEST(running_is_said_once),
+	    TEST(an_identity_is_what_was_recorded),
+	    TEST(refusals_are_numbered),
+	    TEST(progress_is_stamped_while_it_lives),
+	    TEST(live_attempts_come_in_launch_order),
+	    TEST(superseding_gives_back_what_nobody_saw),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -171,9 +172,10 @@ a_constraint_is_its_requests_own(void **state)
 {
 	struct fixture *f = *state;
 
-	sql_ok(f, "CREATE TRIGGER spoil BEFORE INSERT ON events"
-		  " WHEN NEW.id = 102 BEGIN"
-		  " SELECT RAISE(ABORT, 'spoilt'); END");
+	sql_ok(f,
+	    "CREATE TRIGGER spoil BEFORE INSERT ON events"
+	    " WHEN NEW.id = 102 BEGIN"
+	    " SELECT RAISE(ABORT, 'spoilt'); END");
 	commits = 0;
 	add_record(f, 101);
 	add_record(f, 102);
@@ -194,11 +196,12 @@ a_refusal_undoes_its_request(void **state)
 {
 	struct fixture *f = *state;
 
-	sql_ok(f, "CREATE TRIGGER spoil BEFORE UPDATE ON loss_ids BEGIN"
-		  " SELECT RAISE(ABORT, 'spoilt'); END;"
-		  "INSERT INTO losses (detected_at, dropped_count,"
-		  " repair_since, deadline_at) VALUES ('d', 1, 1, 'd');"
-		  "INSERT INTO loss_ids VALUES (1, 102, 'missing')");
+	sql_ok(f,
+	    "CREATE TRIGGER spoil BEFORE UPDATE ON loss_ids BEGIN"
+	    " SELECT RAISE(ABORT, 'spoilt'); END;"
+	    "INSERT INTO losses (detected_at, dropped_count,"
+	    " repair_since, deadline_at) VALUES ('d', 1, 1, 'd');"
+	    "INSERT INTO loss_ids VALUES (1, 102, 'missing')");
 	add_record(f, 101);
 	add_record(f, 102);
 	fixture_turn(f);
@@ -216,8 +219,9 @@ a_refused_launch_hands_out_no_pipe(void **state)
 
 	(void)record_event(f, 101);
 	(void)admit_event(f, 101, "k");
-	sql_ok(f, "CREATE TRIGGER spoil BEFORE UPDATE OF delivery ON"
-		  " task_events BEGIN SELECT RAISE(ABORT, 'spoilt'); END");
+	sql_ok(f,
+	    "CREATE TRIGGER spoil BEFORE UPDATE OF delivery ON"
+	    " task_events BEGIN SELECT RAISE(ABORT, 'spoilt'); END");
 	reply = fixture_ask(f, &m, ROLE_DISPATCHER, "");
 	assert_failed(reply, "refused");
 	assert_int_equal(0, sql_int(f, "SELECT COUNT(*) FROM tasks"));
@@ -274,7 +278,7 @@ group_lost(struct fixture *f, int rc)
 	commits = 0;
 	for (i = 0; i < 8; i++)
 		add_large(f, 101 + i, 30000);
-	fault = (struct fault){FAULT_WRITE, 10, 1, rc, 0};
+	fault = (struct fault){FAULT_WRITE, 10, 1, rc, 0, 0};
 	fixture_turn(f);
 	assert_int_equal(1, fault.hits);
 }
@@ -314,6 +318,17 @@ a_full_disk_in_a_group_loses_nothing(void **state)
 	assert_int_equal(8, f->line_count);
 }
 
+static int64_t
+wal_size(struct fixture *f)
+{
+	char path[128];
+	struct stat st;
+
+	(void)snprintf(path, sizeof(path), "%s/ledger.db-wal", f->dir);
+	assert_int_equal(0, stat(path, &st));
+	return st.st_size;
+}
+
 /* The one that always fails is postponed, the rest is not. */
 static void
 what_fails_alone_is_postponed(void **state)
@@ -324,12 +339,16 @@ what_fails_alone_is_postponed(void **state)
 	add_record(f, 101);
 	add_large(f, 102, 300000);
 	add_record(f, 103);
-	/* Every spill fails: only the large one spills. */
-	fault = (struct fault){FAULT_WRITE, 8, 2, SQLITE_IOERR_WRITE, 0};
+	/* The WAL takes so much more, and the large one needs more. */
+	fault = (struct fault){
+	    FAULT_WRITE, 0, -1, SQLITE_IOERR_WRITE, 0, wal_size(f) + 150000};
 	fixture_turn(f);
 	assert_int_equal(3, f->reply_count);
 	assert_int_equal(MSG_RECORDED, f->replies[0]->type);
+	assert_failed(f->replies[1], "unavailable");
 	assert_int_equal(MSG_RECORDED, f->replies[2]->type);
+	assert_int_equal(2, fault.hits); /* in the group, and alone */
+	assert_int_equal(2, recorded(f));
 	assert_int_equal(101, sql_int(f, "SELECT MIN(id) FROM events"));
 	assert_int_equal(103, sql_int(f, "SELECT MAX(id) FROM events"));
 }
@@ -341,7 +360,7 @@ static void
 commit_fails(struct fixture *f, enum fault_at at)
 {
 	add_record(f, 101);
-	fault = (struct fault){at, 0, -1, SQLITE_IOERR, 0};
+	fault = (struct fault){at, 0, -1, SQLITE_IOERR, 0, 0};
 	if (setjmp(f->unknown) == 0) {
 		fixture_turn(f);
 		fail_msg("the COMMIT did not fail");
@@ -383,20 +402,20 @@ main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	static const struct CMUnitTest tests[] = {
-		TEST(what_waits_is_one_transaction),
-		TEST(lines_go_before_replies_and_notices),
-		TEST(a_notice_of_a_kind_is_told_once),
-		TEST(a_turn_is_bounded_by_count),
-		TEST(a_turn_is_bounded_by_bytes),
-		TEST(a_constraint_is_its_requests_own),
-		TEST(a_refusal_undoes_its_request),
-		TEST(a_refused_launch_hands_out_no_pipe),
-		TEST(a_full_database_fails_what_does_not_fit),
-		TEST(a_lost_groups_requests_run_again_alone),
-		TEST(a_full_disk_in_a_group_loses_nothing),
-		TEST(what_fails_alone_is_postponed),
-		TEST(a_failed_commit_answers_nobody),
-		TEST(a_failed_sync_answers_nobody),
+	    TEST(what_waits_is_one_transaction),
+	    TEST(lines_go_before_replies_and_notices),
+	    TEST(a_notice_of_a_kind_is_told_once),
+	    TEST(a_turn_is_bounded_by_count),
+	    TEST(a_turn_is_bounded_by_bytes),
+	    TEST(a_constraint_is_its_requests_own),
+	    TEST(a_refusal_undoes_its_request),
+	    TEST(a_refused_launch_hands_out_no_pipe),
+	    TEST(a_full_database_fails_what_does_not_fit),
+	    TEST(a_lost_groups_requests_run_again_alone),
+	    TEST(a_full_disk_in_a_group_loses_nothing),
+	    TEST(what_fails_alone_is_postponed),
+	    TEST(a_failed_commit_answers_nobody),
+	    TEST(a_failed_sync_answers_nobody),
 	};
 
 	fault_register();

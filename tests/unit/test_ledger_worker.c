@@ -38,9 +38,10 @@ join(struct fixture *f, int64_t id)
 static void
 hold(struct fixture *f)
 {
-	sql_ok(f, "INSERT OR IGNORE INTO generations (id, cause, opened_by,"
-		  " opened_at) VALUES (1, 'hold', 'me', 'o');"
-		  "INSERT INTO hold_marker VALUES (1, 1, 'hold', 'me', 'h')");
+	sql_ok(f,
+	    "INSERT OR IGNORE INTO generations (id, cause, opened_by,"
+	    " opened_at) VALUES (1, 'hold', 'me', 'o');"
+	    "INSERT INTO hold_marker VALUES (1, 1, 'hold', 'me', 'h')");
 }
 
 static struct msg *
@@ -62,8 +63,8 @@ complete(struct fixture *f, const char *outcome)
 }
 
 static struct msg *
-complete_with(struct fixture *f, const char *outcome, const char *links,
-    int64_t reply_id)
+complete_with(
+    struct fixture *f, const char *outcome, const char *links, int64_t reply_id)
 {
 	struct msg m = {.type = MSG_COMPLETE_DISPATCH};
 
@@ -87,8 +88,9 @@ bind_to(struct fixture *f, const char *with, const char *attempt)
 static const char *
 delivery(struct fixture *f)
 {
-	return sql_get(f, "SELECT delivery FROM task_events"
-			  " WHERE event_id = 101");
+	return sql_get(f,
+	    "SELECT delivery FROM task_events"
+	    " WHERE event_id = 101");
 }
 
 /* Everything of the row and the record's revision: nothing may change. */
@@ -135,20 +137,20 @@ a_link_answers_for_its_own_task_only(void **state)
 	launched(f);
 	(void)record_event(f, 102);
 	(void)admit_event(f, 102, "l");
-	sql_ok(f, "UPDATE events SET route = '" OTHER_ROUTE "', bucket_id ="
-		  " 11 WHERE id = 102");
+	sql_ok(f,
+	    "UPDATE events SET route = '" OTHER_ROUTE "', bucket_id ="
+	    " 11 WHERE id = 102");
 	second = launch(f, 102, ATT_2);
-	assert_failed(get_dispatch(f, second, 0, ATT_1),
-	    "task_token_refused");
+	assert_failed(get_dispatch(f, second, 0, ATT_1), "task_token_refused");
 	assert_failed(get_dispatch(f, token, 0, ATT_2), "task_token_refused");
-	assert_int_equal(MSG_INSTRUCTION,
-	    get_dispatch(f, second, 0, ATT_2)->type);
+	assert_int_equal(
+	    MSG_INSTRUCTION, get_dispatch(f, second, 0, ATT_2)->type);
 	/* An event of another task and one that is none read the same. */
 	assert_failed(get(f, 102), "not_on_task");
 	assert_failed(get(f, 404), "not_on_task");
 	assert_failed(ack_dispatch(f, token, 102, 0, ATT_1), "not_on_task");
-	assert_failed(complete_dispatch(f, token, 404, "failed", ATT_1),
-	    "not_on_task");
+	assert_failed(
+	    complete_dispatch(f, token, 404, "failed", ATT_1), "not_on_task");
 }
 
 /* ---- get --------------------------------------------------------------- */
@@ -187,8 +189,9 @@ the_first_get_pulls_and_stands_the_guard_down(void **state)
 	fixture_forget(f);
 	(void)get(f, 0);
 	assert_string_equal("exposed canceled 1",
-	    sql_get(f, "SELECT delivery || ' ' || guard || ' ' ||"
-		       " (pulled_at IS NOT NULL) FROM task_events"));
+	    sql_get(f,
+		"SELECT delivery || ' ' || guard || ' ' ||"
+		" (pulled_at IS NOT NULL) FROM task_events"));
 	assert_string_equal("canceled get_dispatch",
 	    sql_get(f, "SELECT state || ' ' || note FROM outbox"));
 	assert_string_equal("{\"type\":\"outbox\",\"intent_id\":1,"
@@ -223,9 +226,10 @@ get_exposes_what_no_launch_did(void **state)
 	join(f, 102);
 	assert_string_equal("exposed", get(f, 102)->instruction.delivery);
 	assert_string_equal("exposed 1 0",
-	    sql_get(f, "SELECT delivery || ' ' || (pulled_at IS NOT NULL) ||"
-		       " ' ' || (exposed_attempt_id IS NOT NULL)"
-		       " FROM task_events WHERE event_id = 102"));
+	    sql_get(f,
+		"SELECT delivery || ' ' || (pulled_at IS NOT NULL) ||"
+		" ' ' || (exposed_attempt_id IS NOT NULL)"
+		" FROM task_events WHERE event_id = 102"));
 }
 
 static void
@@ -255,8 +259,9 @@ what_is_gone_is_skipped_and_refused(void **state)
 
 	launched(f);
 	join(f, 102);
-	sql_ok(f, "UPDATE events SET content_dropped = 1, snapshot = NULL"
-		  " WHERE id = 101");
+	sql_ok(f,
+	    "UPDATE events SET content_dropped = 1, snapshot = NULL"
+	    " WHERE id = 101");
 	assert_failed(get(f, 101), "not_dispatchable");
 	assert_int_equal(102, get(f, 0)->instruction.event_id);
 }
@@ -311,8 +316,8 @@ a_launch_exposure_unpulled_is_held_too(void **state)
 	launched(f);
 	hold(f);
 	assert_failed(get(f, 0), "held");
-	assert_string_equal("0",
-	    sql_get(f, "SELECT pulled_at IS NOT NULL FROM task_events"));
+	assert_string_equal(
+	    "0", sql_get(f, "SELECT pulled_at IS NOT NULL FROM task_events"));
 }
 
 /* ---- the matrix -------------------------------------------------------- */
@@ -325,8 +330,8 @@ on_admitted(void **state)
 	launched(f);
 	join(f, 102);
 	assert_failed(ack_dispatch(f, token, 102, 0, ATT_1), "not_exposed");
-	assert_failed(complete_dispatch(f, token, 102, "failed", ATT_1),
-	    "not_exposed");
+	assert_failed(
+	    complete_dispatch(f, token, 102, "failed", ATT_1), "not_exposed");
 	assert_string_equal("exposed", get(f, 102)->instruction.delivery);
 }
 
@@ -374,8 +379,9 @@ on_exposed_complete_acknowledges_as_well(void **state)
 	    r->report_is.links.bytes, r->report_is.links.len);
 	assert_string_equal("completed", state_of(f, 101));
 	assert_string_equal("1",
-	    sql_get(f, "SELECT delivered_at = completed_at FROM"
-		       " task_events"));
+	    sql_get(f,
+		"SELECT delivered_at = completed_at FROM"
+		" task_events"));
 }
 
 static void
@@ -394,10 +400,10 @@ on_delivered(void **state)
 	assert_failed(ack(f, 8), "report_conflict");
 	assert_string_equal(before, rows(f));
 	at = sql_get(f, "SELECT delivered_at FROM task_events");
-	assert_string_equal("completed", complete(f, "failed")
-					     ->report_is.delivery);
-	assert_string_equal(at,
-	    sql_get(f, "SELECT delivered_at FROM task_events"));
+	assert_string_equal(
+	    "completed", complete(f, "failed")->report_is.delivery);
+	assert_string_equal(
+	    at, sql_get(f, "SELECT delivered_at FROM task_events"));
 }
 
 static void
@@ -409,8 +415,8 @@ on_delivered_without_an_id_none_comes_later(void **state)
 	(void)get(f, 0);
 	(void)ack(f, 0);
 	assert_failed(ack(f, 7), "report_conflict");
-	assert_string_equal("1",
-	    sql_get(f, "SELECT ack_id IS NULL FROM task_events"));
+	assert_string_equal(
+	    "1", sql_get(f, "SELECT ack_id IS NULL FROM task_events"));
 }
 
 static void
@@ -427,17 +433,17 @@ on_completed(void **state)
 	assert_string_equal("completed", ack(f, 0)->report_is.delivery);
 	assert_failed(ack(f, 7), "report_conflict");
 	assert_int_equal(MSG_REPORT_IS,
-	    complete_with(f, "succeeded", "[\"http://x.example/1\"]", 9)
-		->type);
+	    complete_with(f, "succeeded", "[\"http://x.example/1\"]", 9)->type);
 	assert_int_equal(MSG_REPORT_IS, /* content counts, not spelling */
-	    complete_with(f, "succeeded", " [ \"http:\\/\\/x.example/1\" ] ",
-		9)->type);
-	assert_failed(complete_with(f, "failed", "[\"http://x.example/1\"]",
-			  9), "report_conflict");
-	assert_failed(complete_with(f, "succeeded", "[]", 9),
+	    complete_with(f, "succeeded", " [ \"http:\\/\\/x.example/1\" ] ", 9)
+		->type);
+	assert_failed(complete_with(f, "failed", "[\"http://x.example/1\"]", 9),
 	    "report_conflict");
-	assert_failed(complete_with(f, "succeeded",
-			  "[\"http://x.example/1\"]", 0), "report_conflict");
+	assert_failed(
+	    complete_with(f, "succeeded", "[]", 9), "report_conflict");
+	assert_failed(
+	    complete_with(f, "succeeded", "[\"http://x.example/1\"]", 0),
+	    "report_conflict");
 	assert_string_equal(before, rows(f));
 }
 
@@ -449,8 +455,8 @@ no_links_and_empty_links_are_one_report(void **state)
 	launched(f);
 	(void)get(f, 0);
 	assert_int_equal(0, complete(f, "succeeded")->report_is.links.len);
-	assert_int_equal(MSG_REPORT_IS,
-	    complete_with(f, "succeeded", "[]", 0)->type);
+	assert_int_equal(
+	    MSG_REPORT_IS, complete_with(f, "succeeded", "[]", 0)->type);
 }
 
 static void
@@ -460,8 +466,8 @@ the_order_of_links_counts(void **state)
 
 	launched(f);
 	(void)get(f, 0);
-	(void)complete_with(f, "succeeded",
-	    "[\"http://a.example\",\"http://b.example\"]", 0);
+	(void)complete_with(
+	    f, "succeeded", "[\"http://a.example\",\"http://b.example\"]", 0);
 	assert_failed(complete_with(f, "succeeded",
 			  "[\"http://b.example\",\"http://a.example\"]", 0),
 	    "report_conflict");
@@ -498,8 +504,8 @@ a_malformed_report_changes_nothing(void **state)
 	assert_failed(complete(f, "nonsense"), "not_exposed"); /* first */
 	(void)get(f, 0);
 	for (i = 0; i < 21; i++)
-		(void)strncat(many, i == 20 ? "\"http://x.example\"]" :
-					      "\"http://x.example\",",
+		(void)strncat(many,
+		    i == 20 ? "\"http://x.example\"]" : "\"http://x.example\",",
 		    sizeof(many) - strlen(many) - 1);
 	(void)snprintf(longest, sizeof(longest), "[\"http://x.example/%*d\"]",
 	    2048 - 16, 1);
@@ -507,12 +513,11 @@ a_malformed_report_changes_nothing(void **state)
 		longest[i] = longest[i] == ' ' ? '0' : longest[i];
 	assert_failed(complete(f, "unknown"), "invalid_report");
 	assert_failed(complete_with(f, "failed", many, 0), "invalid_report");
-	assert_failed(complete_with(f, "failed", longest, 0),
-	    "invalid_report");
+	assert_failed(complete_with(f, "failed", longest, 0), "invalid_report");
 	assert_failed(complete_with(f, "failed", "[\"ftp://x.example\"]", 0),
 	    "invalid_report");
-	assert_failed(complete_with(f, "failed", "[\"http://\"]", 0),
-	    "invalid_report");
+	assert_failed(
+	    complete_with(f, "failed", "[\"http://\"]", 0), "invalid_report");
 	assert_failed(complete_with(f, "failed", "[1]", 0), "invalid_report");
 	assert_failed(complete_with(f, "failed", "{}", 0), "invalid_report");
 	assert_failed(complete_with(f, "failed", "[", 0), "invalid_report");
@@ -520,8 +525,8 @@ a_malformed_report_changes_nothing(void **state)
 	assert_string_equal("dispatched", state_of(f, 101));
 	/* Exactly at its bounds it is fine. */
 	memmove(longest + 2000, longest + 2001, sizeof(longest) - 2001);
-	assert_int_equal(MSG_REPORT_IS,
-	    complete_with(f, "failed", longest, 0)->type);
+	assert_int_equal(
+	    MSG_REPORT_IS, complete_with(f, "failed", longest, 0)->type);
 }
 
 /* Whatever became of the record since, the report is kept. */
@@ -575,34 +580,34 @@ a_thread_is_read_for_pulled_events_only(void **state)
 int
 main(void)
 {
-#define TEST(name)                                                             \
+#define TEST(name) \
 	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 	static const struct CMUnitTest tests[] = {
-		TEST(a_token_binds_to_its_own_attempt),
-		TEST(a_link_answers_for_its_own_task_only),
-		TEST(an_instruction_is_what_was_decided),
-		TEST(the_first_get_pulls_and_stands_the_guard_down),
-		TEST(a_second_get_changes_nothing),
-		TEST(get_exposes_what_no_launch_did),
-		TEST(the_earliest_unacknowledged_comes_first),
-		TEST(what_is_gone_is_skipped_and_refused),
-		TEST(finished_work_never_pulled_is_not_served),
-		TEST(finished_work_that_was_pulled_is_served),
-		TEST(under_a_hold_nothing_new_is_handed_over),
-		TEST(a_launch_exposure_unpulled_is_held_too),
-		TEST(on_admitted),
-		TEST(on_exposed_but_not_pulled),
-		TEST(on_exposed),
-		TEST(on_exposed_complete_acknowledges_as_well),
-		TEST(on_delivered),
-		TEST(on_delivered_without_an_id_none_comes_later),
-		TEST(on_completed),
-		TEST(no_links_and_empty_links_are_one_report),
-		TEST(the_order_of_links_counts),
-		TEST(on_a_superseded_task),
-		TEST(a_malformed_report_changes_nothing),
-		TEST(a_report_behind_the_settlement_is_kept),
-		TEST(a_thread_is_read_for_pulled_events_only),
+	    TEST(a_token_binds_to_its_own_attempt),
+	    TEST(a_link_answers_for_its_own_task_only),
+	    TEST(an_instruction_is_what_was_decided),
+	    TEST(the_first_get_pulls_and_stands_the_guard_down),
+	    TEST(a_second_get_changes_nothing),
+	    TEST(get_exposes_what_no_launch_did),
+	    TEST(the_earliest_unacknowledged_comes_first),
+	    TEST(what_is_gone_is_skipped_and_refused),
+	    TEST(finished_work_never_pulled_is_not_served),
+	    TEST(finished_work_that_was_pulled_is_served),
+	    TEST(under_a_hold_nothing_new_is_handed_over),
+	    TEST(a_launch_exposure_unpulled_is_held_too),
+	    TEST(on_admitted),
+	    TEST(on_exposed_but_not_pulled),
+	    TEST(on_exposed),
+	    TEST(on_exposed_complete_acknowledges_as_well),
+	    TEST(on_delivered),
+	    TEST(on_delivered_without_an_id_none_comes_later),
+	    TEST(on_completed),
+	    TEST(no_links_and_empty_links_are_one_report),
+	    TEST(the_order_of_links_counts),
+	    TEST(on_a_superseded_task),
+	    TEST(a_malformed_report_changes_nothing),
+	    TEST(a_report_behind_the_settlement_is_kept),
+	    TEST(a_thread_is_read_for_pulled_events_only),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

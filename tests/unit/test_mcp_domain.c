@@ -66,8 +66,9 @@ answer_json(struct world *w, bool *is_error)
 
 	assert_non_null(line);
 	answer = json_loads(line, 0, NULL);
-	assert_int_equal(0, json_unpack(answer, "{s:{s:[{s:s}],s:b}}", "result",
-	    "content", "text", &text, "isError", &failed));
+	assert_int_equal(0,
+	    json_unpack(answer, "{s:{s:[{s:s}],s:b}}", "result", "content",
+		"text", &text, "isError", &failed));
 	json = json_loads(text, 0, NULL);
 	assert_non_null(json);
 	*is_error = failed != 0;
@@ -89,92 +90,89 @@ member(const json_t *json, const char *name)
 static const struct refused_row {
 	const char *tool, *arguments, *names;
 } refused_rows[] = {
-	{CONNECT, "{}", "action"},
-	{CONNECT, "{\"action\":7}", "action"},
-	{CONNECT, "{\"action\":\"take\"}", "take"},
-	{CONNECT, "{\"action\":\"get_dispatch\\u0000\"}", "get_dispatch"},
-	{CONNECT, "{\"action\":\"get_dispatch\",\"params\":[]}", "params"},
-	{CONNECT, "{\"action\":\"get_dispatch\",\"event_id\":1}", "event_id"},
-	{CONNECT, "{\"action\":\"get_dispatch\",\"params\":{\"id\":1}}", "id"},
-	{CONNECT, "{\"action\":\"get_dispatch\",\"params\":{\"event_id\":null}}",
-	    "event_id"},
-	{CONNECT,
-	    "{\"action\":\"get_dispatch\",\"params\":{\"event_id\":"
-	    "9007199254740993}}",
-	    "event_id"},
-	{CONNECT, "{\"action\":\"get_dispatch\",\"params\":{\"event_id\":1.5}}",
-	    "event_id"},
-	{CONNECT, "{\"action\":\"get_dispatch\",\"params\":{\"event_id\":0}}",
-	    "event_id"},
-	{CONNECT, "{\"action\":\"get_dispatch\",\"params\":{\"event_id\":-1}}",
-	    "event_id"},
-	{CONNECT, "{\"action\":\"get_dispatch\",\"params\":{\"event_id\":true}}",
-	    "event_id"},
-	{CONNECT, "{\"action\":\"get_dispatch\",\"params\":{\"event_id\":[1]}}",
-	    "event_id"},
-	{CONNECT,
-	    "{\"action\":\"get_dispatch\",\"params\":{\"event_id\":\"1x\"}}",
-	    "event_id"},
-	{CONNECT,
-	    "{\"action\":\"get_dispatch\",\"params\":{\"event_id\":"
-	    "\"9223372036854775808\"}}",
-	    "event_id"},
-	{CONNECT, "{\"action\":\"ack_dispatch\"}", "event_id"},
-	{CONNECT, "{\"action\":\"ack_dispatch\",\"params\":{\"event_id\":null}}",
-	    "event_id"},
-	{CONNECT,
-	    "{\"action\":\"ack_dispatch\",\"params\":{\"event_id\":1,"
-	    "\"ack_id\":0}}",
-	    "ack_id"},
-	{CONNECT,
-	    "{\"action\":\"ack_dispatch\",\"params\":{\"event_id\":1,"
-	    "\"outcome\":\"succeeded\"}}",
-	    "outcome"},
-	{CONNECT,
-	    "{\"action\":\"complete_dispatch\",\"params\":{\"event_id\":1}}",
-	    "outcome"},
-	{CONNECT,
-	    "{\"action\":\"complete_dispatch\",\"params\":{\"event_id\":1,"
-	    "\"outcome\":\"\"}}",
-	    "outcome"},
-	{CONNECT,
-	    "{\"action\":\"complete_dispatch\",\"params\":{\"event_id\":1,"
-	    "\"outcome\":1}}",
-	    "outcome"},
-	{CONNECT,
-	    "{\"action\":\"complete_dispatch\",\"params\":{\"event_id\":1,"
-	    "\"outcome\":\"failed\",\"links\":\"https://x\"}}",
-	    "links"},
-	{CONNECT,
-	    "{\"action\":\"complete_dispatch\",\"params\":{\"event_id\":1,"
-	    "\"outcome\":\"failed\",\"links\":[\"https://x\",3]}}",
-	    "links[1]"},
-	{THREAD, "{\"action\":\"read\"}", "event_id"},
-	{THREAD, "{\"action\":\"read\",\"params\":{\"event_id\":1,\"cursor\":7}}",
-	    "cursor"},
-	{THREAD,
-	    "{\"action\":\"read\",\"params\":{\"event_id\":1,\"cursor\":"
-	    "\"a\\u0000\"}}",
-	    "cursor"},
-	{THREAD,
-	    "{\"action\":\"boost\",\"params\":{\"event_id\":1,\"content\":"
-	    "\" \\n\"}}",
-	    "content"},
-	{THREAD,
-	    "{\"action\":\"boost\",\"params\":{\"event_id\":1,\"content\":"
-	    "\"01234567890123456789012345678901234567890123456789012345678901"
-	    "234\"}}",
-	    "content"},
-	{THREAD, "{\"action\":\"reply\",\"params\":{\"event_id\":1}}",
-	    "content"},
-	{THREAD,
-	    "{\"action\":\"reply\",\"params\":{\"event_id\":1,\"content\":"
-	    "\"\\t\"}}",
-	    "content"},
-	{THREAD,
-	    "{\"action\":\"reply\",\"params\":{\"event_id\":1,\"content\":\"x\","
-	    "\"format\":\"html\"}}",
-	    "format"},
+    {CONNECT, "{}", "action"},
+    {CONNECT, "{\"action\":7}", "action"},
+    {CONNECT, "{\"action\":\"take\"}", "take"},
+    {CONNECT, "{\"action\":\"get_dispatch\\u0000\"}", "get_dispatch"},
+    {CONNECT, "{\"action\":\"get_dispatch\",\"params\":[]}", "params"},
+    {CONNECT, "{\"action\":\"get_dispatch\",\"event_id\":1}", "event_id"},
+    {CONNECT, "{\"action\":\"get_dispatch\",\"params\":{\"id\":1}}", "id"},
+    {CONNECT, "{\"action\":\"get_dispatch\",\"params\":{\"event_id\":null}}",
+	"event_id"},
+    {CONNECT,
+	"{\"action\":\"get_dispatch\",\"params\":{\"event_id\":"
+	"9007199254740993}}",
+	"event_id"},
+    {CONNECT, "{\"action\":\"get_dispatch\",\"params\":{\"event_id\":1.5}}",
+	"event_id"},
+    {CONNECT, "{\"action\":\"get_dispatch\",\"params\":{\"event_id\":0}}",
+	"event_id"},
+    {CONNECT, "{\"action\":\"get_dispatch\",\"params\":{\"event_id\":-1}}",
+	"event_id"},
+    {CONNECT, "{\"action\":\"get_dispatch\",\"params\":{\"event_id\":true}}",
+	"event_id"},
+    {CONNECT, "{\"action\":\"get_dispatch\",\"params\":{\"event_id\":[1]}}",
+	"event_id"},
+    {CONNECT, "{\"action\":\"get_dispatch\",\"params\":{\"event_id\":\"1x\"}}",
+	"event_id"},
+    {CONNECT,
+	"{\"action\":\"get_dispatch\",\"params\":{\"event_id\":"
+	"\"9223372036854775808\"}}",
+	"event_id"},
+    {CONNECT, "{\"action\":\"ack_dispatch\"}", "event_id"},
+    {CONNECT, "{\"action\":\"ack_dispatch\",\"params\":{\"event_id\":null}}",
+	"event_id"},
+    {CONNECT,
+	"{\"action\":\"ack_dispatch\",\"params\":{\"event_id\":1,"
+	"\"ack_id\":0}}",
+	"ack_id"},
+    {CONNECT,
+	"{\"action\":\"ack_dispatch\",\"params\":{\"event_id\":1,"
+	"\"outcome\":\"succeeded\"}}",
+	"outcome"},
+    {CONNECT, "{\"action\":\"complete_dispatch\",\"params\":{\"event_id\":1}}",
+	"outcome"},
+    {CONNECT,
+	"{\"action\":\"complete_dispatch\",\"params\":{\"event_id\":1,"
+	"\"outcome\":\"\"}}",
+	"outcome"},
+    {CONNECT,
+	"{\"action\":\"complete_dispatch\",\"params\":{\"event_id\":1,"
+	"\"outcome\":1}}",
+	"outcome"},
+    {CONNECT,
+	"{\"action\":\"complete_dispatch\",\"params\":{\"event_id\":1,"
+	"\"outcome\":\"failed\",\"links\":\"https://x\"}}",
+	"links"},
+    {CONNECT,
+	"{\"action\":\"complete_dispatch\",\"params\":{\"event_id\":1,"
+	"\"outcome\":\"failed\",\"links\":[\"https://x\",3]}}",
+	"links[1]"},
+    {THREAD, "{\"action\":\"read\"}", "event_id"},
+    {THREAD, "{\"action\":\"read\",\"params\":{\"event_id\":1,\"cursor\":7}}",
+	"cursor"},
+    {THREAD,
+	"{\"action\":\"read\",\"params\":{\"event_id\":1,\"cursor\":"
+	"\"a\\u0000\"}}",
+	"cursor"},
+    {THREAD,
+	"{\"action\":\"boost\",\"params\":{\"event_id\":1,\"content\":"
+	"\" \\n\"}}",
+	"content"},
+    {THREAD,
+	"{\"action\":\"boost\",\"params\":{\"event_id\":1,\"content\":"
+	"\"01234567890123456789012345678901234567890123456789012345678901"
+	"234\"}}",
+	"content"},
+    {THREAD, "{\"action\":\"reply\",\"params\":{\"event_id\":1}}", "content"},
+    {THREAD,
+	"{\"action\":\"reply\",\"params\":{\"event_id\":1,\"content\":"
+	"\"\\t\"}}",
+	"content"},
+    {THREAD,
+	"{\"action\":\"reply\",\"params\":{\"event_id\":1,\"content\":\"x\","
+	"\"format\":\"html\"}}",
+	"format"},
 };
 
 static void
@@ -199,19 +197,19 @@ static const struct id_row {
 	const char *arguments;
 	int64_t event_id;
 } id_rows[] = {
-	{"{\"action\":\"get_dispatch\"}", 0},
-	{"{\"action\":\"get_dispatch\",\"params\":null}", 0},
-	{"{\"action\":\"get_dispatch\",\"params\":{\"event_id\":101}}", 101},
-	{"{\"action\":\"get_dispatch\",\"params\":{\"event_id\":101.0}}", 101},
-	{"{\"action\":\"get_dispatch\",\"params\":{\"event_id\":"
-	 "9007199254740991}}",
-	    9007199254740991},
-	{"{\"action\":\"get_dispatch\",\"params\":{\"event_id\":"
-	 "\"9007199254740993\"}}",
-	    9007199254740993},
-	{"{\"action\":\"get_dispatch\",\"params\":{\"event_id\":"
-	 "\"9223372036854775807\"}}",
-	    INT64_MAX},
+    {"{\"action\":\"get_dispatch\"}", 0},
+    {"{\"action\":\"get_dispatch\",\"params\":null}", 0},
+    {"{\"action\":\"get_dispatch\",\"params\":{\"event_id\":101}}", 101},
+    {"{\"action\":\"get_dispatch\",\"params\":{\"event_id\":101.0}}", 101},
+    {"{\"action\":\"get_dispatch\",\"params\":{\"event_id\":"
+     "9007199254740991}}",
+	9007199254740991},
+    {"{\"action\":\"get_dispatch\",\"params\":{\"event_id\":"
+     "\"9007199254740993\"}}",
+	9007199254740993},
+    {"{\"action\":\"get_dispatch\",\"params\":{\"event_id\":"
+     "\"9223372036854775807\"}}",
+	INT64_MAX},
 };
 
 static void
@@ -259,8 +257,8 @@ reports_go_to_the_ledger_as_given(void **state)
 	assert_string_equal("succeeded", m->complete_dispatch.outcome);
 	assert_int_equal(9, m->complete_dispatch.reply_id.value);
 	assert_int_equal(16, m->complete_dispatch.links.len);
-	assert_memory_equal("[\"https://x/\xc3\xa4\"]",
-	    m->complete_dispatch.links.bytes, 16);
+	assert_memory_equal(
+	    "[\"https://x/\xc3\xa4\"]", m->complete_dispatch.links.bytes, 16);
 	m = asked(w, CONNECT,
 	    "{\"action\":\"complete_dispatch\",\"params\":{\"event_id\":1,"
 	    "\"outcome\":\"failed\",\"links\":null,\"reply_id\":null}}",
@@ -294,14 +292,14 @@ what_only_the_ledger_may_judge_reaches_it(void **state)
 		buffer_add_text(&arguments, "succeeded");
 	buffer_add_text(&arguments, "\",\"links\":[");
 	for (i = 0; i < 500; i++)
-		buffer_printf(&arguments, "%s\"https://x/%d\"",
-		    i == 0 ? "" : ",", i);
+		buffer_printf(
+		    &arguments, "%s\"https://x/%d\"", i == 0 ? "" : ",", i);
 	buffer_add_text(&arguments, "]}}");
 	m = asked(w, CONNECT, arguments.bytes, &refusal);
 	assert_non_null(m);
 	assert_string_not_equal("succeeded", m->complete_dispatch.outcome);
-	links = xstrndup(m->complete_dispatch.links.bytes,
-	    m->complete_dispatch.links.len);
+	links = xstrndup(
+	    m->complete_dispatch.links.bytes, m->complete_dispatch.links.len);
 	list = json_loads(links, 0, NULL);
 	assert_int_equal(21, json_array_size(list));
 	json_decref(list);
@@ -316,8 +314,8 @@ what_only_the_ledger_may_judge_reaches_it(void **state)
 	buffer_add_text(&arguments, "\"]}}");
 	m = asked(w, CONNECT, arguments.bytes, &refusal);
 	assert_non_null(m);
-	links = xstrndup(m->complete_dispatch.links.bytes,
-	    m->complete_dispatch.links.len);
+	links = xstrndup(
+	    m->complete_dispatch.links.bytes, m->complete_dispatch.links.len);
 	list = json_loads(links, 0, NULL);
 	assert_in_range(
 	    json_string_length(json_array_get(list, 0)), 2049, 2100);
@@ -340,8 +338,8 @@ mention_of(int64_t person)
 	    (long long)person);
 	assert_true(strlen(json) < 100);
 	base64url_encode(json, strlen(json), sgid);
-	(void)xasprintf(&mention,
-	    "<bc-attachment sgid=\"%s--x\"></bc-attachment>", sgid);
+	(void)xasprintf(
+	    &mention, "<bc-attachment sgid=\"%s--x\"></bc-attachment>", sgid);
 	free(json);
 	return mention;
 }
@@ -369,9 +367,9 @@ an_instruction_has_these_keys_and_no_other(void **state)
 {
 	static const char *const keys[] = {"event_id", "event_type", "trigger",
 	    "class", "recording", "reply_to", "requester_id", "acknowledge",
-	    "guard_acknowledged", "delivery", "content",
-	    "content_updated_at"};
-	static const char snapshot[] = "{\"type\":\"Comment\",\"title\":\"T\","
+	    "guard_acknowledged", "delivery", "content", "content_updated_at"};
+	static const char snapshot[] =
+	    "{\"type\":\"Comment\",\"title\":\"T\","
 	    "\"app_url\":\"https://x.test/app\",\"content\":\"c\","
 	    "\"updated_at\":\"u\",\"role\":\"operator\"}";
 	struct msg_instruction in =
@@ -418,8 +416,8 @@ the_agent_is_not_mentioned_to_itself(void **state)
 	in = instruction_with(text, strlen(text));
 	json = instruction_json(&in, 52007412);
 	(void)xasprintf(&want, "<div>  and %s do it</div>", other);
-	assert_string_equal(want,
-	    member(json_object_get(json, "instruction"), "content"));
+	assert_string_equal(
+	    want, member(json_object_get(json, "instruction"), "content"));
 	json_decref(json);
 	json_decref(snapshot);
 	free(want);
@@ -435,8 +433,8 @@ a_broken_snapshot_is_no_error_after_the_pull(void **state)
 	struct msg_instruction in = instruction_with("{\"content\":", 11);
 	json_t *json = instruction_json(&in, 52007412);
 
-	assert_string_equal("",
-	    member(json_object_get(json, "instruction"), "content"));
+	assert_string_equal(
+	    "", member(json_object_get(json, "instruction"), "content"));
 	assert_int_equal(101,
 	    json_integer_value(json_object_get(
 		json_object_get(json, "instruction"), "event_id")));
@@ -465,8 +463,8 @@ only_content_is_cut_and_at_a_character(void **state)
 	assert_int_equal(0, strlen(cut) % 3);
 	assert_true(json_is_true(json_object_get(
 	    json_object_get(back, "instruction"), "content_truncated")));
-	assert_string_equal("kept",
-	    member(json_object_get(back, "instruction"), "title"));
+	assert_string_equal(
+	    "kept", member(json_object_get(back, "instruction"), "title"));
 	assert_null(json_object_get(
 	    json_array_get(json_object_get(back, "comments"), 0),
 	    "content_truncated"));
@@ -480,21 +478,21 @@ only_content_is_cut_and_at_a_character(void **state)
 static const struct failed_row {
 	const char *reason, *text, *kind, *has, *has_not;
 } failed_rows[] = {
-	{"task_token_refused", "sql", "task_token_refused", "not current", "sql"},
-	{"not_on_task", "", "not_on_task", "not on this task", "\\"},
-	{"not_exposed", "", "not_exposed", "get_dispatch", "\\"},
-	{"report_conflict", "", "report_conflict", "different", "\\"},
-	{"not_dispatchable", "", "not_dispatchable", "no longer", "\\"},
-	{"invalid_report", "outcome must be succeeded or failed",
-	    "invalid_report", "outcome must be", "\\"},
-	{"held", "", "held", "hold", "\\"},
-	{"cancelled", "", "cancelled", "cancelled", "\\"},
-	{"not_on_task", "event 7 is not on this task", "not_on_task", "event 7",
-	    "\\"},
-	{"unusable", "this cursor was never given", "invalid_params", "cursor",
-	    "\\"},
-	{"refused", "disk I/O error at /var", "unavailable", "Try again", "disk"},
-	{"busy", "SQLITE_BUSY", "unavailable", "Try again", "SQLITE"},
+    {"task_token_refused", "sql", "task_token_refused", "not current", "sql"},
+    {"not_on_task", "", "not_on_task", "not on this task", "\\"},
+    {"not_exposed", "", "not_exposed", "get_dispatch", "\\"},
+    {"report_conflict", "", "report_conflict", "different", "\\"},
+    {"not_dispatchable", "", "not_dispatchable", "no longer", "\\"},
+    {"invalid_report", "outcome must be succeeded or failed", "invalid_report",
+	"outcome must be", "\\"},
+    {"held", "", "held", "hold", "\\"},
+    {"cancelled", "", "cancelled", "cancelled", "\\"},
+    {"not_on_task", "event 7 is not on this task", "not_on_task", "event 7",
+	"\\"},
+    {"unusable", "this cursor was never given", "invalid_params", "cursor",
+	"\\"},
+    {"refused", "disk I/O error at /var", "unavailable", "Try again", "disk"},
+    {"busy", "SQLITE_BUSY", "unavailable", "Try again", "SQLITE"},
 };
 
 static void
@@ -509,8 +507,8 @@ failures_have_their_kind(void **state)
 	for (i = 0; i < sizeof(failed_rows) / sizeof(failed_rows[0]); i++) {
 		const struct failed_row *row = &failed_rows[i];
 
-		assert_non_null(asked(w, CONNECT,
-		    "{\"action\":\"get_dispatch\"}", &refusal));
+		assert_non_null(asked(
+		    w, CONNECT, "{\"action\":\"get_dispatch\"}", &refusal));
 		peer_fail(&w->to[w->asked_count - 1], row->reason, 0, "%s",
 		    row->text);
 		world_turn(w);
@@ -548,8 +546,7 @@ a_receipt_says_what_stands(void **state)
 	json = answer_json(w, &is_error);
 	assert_false(is_error);
 	assert_int_equal(5, json_object_size(json));
-	assert_int_equal(
-	    1, json_array_size(json_object_get(json, "links")));
+	assert_int_equal(1, json_array_size(json_object_get(json, "links")));
 	json_decref(json);
 	(void)asked(w, CONNECT,
 	    "{\"action\":\"ack_dispatch\",\"params\":{\"event_id\":1}}",
@@ -567,13 +564,13 @@ a_receipt_says_what_stands(void **state)
 
 /* ---- posting ---------------------------------------------------------- */
 
-#define REPLY                                                                  \
-	"{\"action\":\"reply\",\"params\":{\"event_id\":1,\"content\":"         \
+#define REPLY                                                           \
+	"{\"action\":\"reply\",\"params\":{\"event_id\":1,\"content\":" \
 	"\"**Done**, see <b>it</b>\"}}"
 
 static void
-post_stands(struct world *w, const char *standing, int64_t receipt,
-    bool is_refused)
+post_stands(
+    struct world *w, const char *standing, int64_t receipt, bool is_refused)
 {
 	struct msg m = {.type = MSG_POST_IS};
 
@@ -628,8 +625,7 @@ a_reply_is_rendered_hashed_and_waited_for(void **state)
 	json = answer_json(w, &is_error);
 	assert_false(is_error);
 	assert_string_equal("sent", member(json, "state"));
-	assert_int_equal(
-	    4711, json_integer_value(json_object_get(json, "id")));
+	assert_int_equal(4711, json_integer_value(json_object_get(json, "id")));
 	json_decref(json);
 	world_free(w);
 }
@@ -664,10 +660,10 @@ static const struct stands_row {
 	const char *word;
 	bool is_error;
 } stands_rows[] = {
-	{"indeterminate", false, "in_doubt", false},
-	{"abandoned", false, "in_doubt", false},
-	{"canceled", false, "canceled", true},
-	{"canceled", true, "refused", true},
+    {"indeterminate", false, "in_doubt", false},
+    {"abandoned", false, "in_doubt", false},
+    {"canceled", false, "canceled", true},
+    {"canceled", true, "refused", true},
 };
 
 static void
@@ -770,7 +766,7 @@ static void
 a_page_of_the_thread_comes_from_intake(void **state)
 {
 	static const char page[] = "{\"recording\":{\"content\":\"r\"},"
-	    "\"comments\":[],\"older\":\"t.1.2\"}";
+				   "\"comments\":[],\"older\":\"t.1.2\"}";
 	struct world *w = opened();
 	struct msg m = {.type = MSG_THREAD};
 	const struct msg *question;
@@ -807,23 +803,22 @@ a_page_of_the_thread_comes_from_intake(void **state)
 static const struct markup_row {
 	const char *text, *html, *plain_html;
 } markup_rows[] = {
-	{"plain", "<p>plain</p>", "<div>plain</div>"},
-	{"a\nb", "<p>a\nb</p>", "<div>a<br>\nb</div>"},
-	{"use `Vec<u8>`", "<p>use <code>Vec&lt;u8&gt;</code></p>",
-	    "<div>use `Vec&lt;u8&gt;`</div>"},
-	{"a <b>x</b>", "<p>a &lt;b&gt;x&lt;/b&gt;</p>",
-	    "<div>a &lt;b&gt;x&lt;/b&gt;</div>"},
-	{"<bc-attachment sgid=\"x\">\n",
-	    "<p>&lt;bc-attachment sgid=&quot;x&quot;&gt;\n</p>",
-	    "<div>&lt;bc-attachment sgid=&quot;x&quot;&gt;</div>"},
-	{"<div>\n*x*\n</div>\n\n*y*",
-	    "<p>&lt;div&gt;\n*x*\n&lt;/div&gt;\n</p>\n<p><em>y</em></p>",
-	    "<div>&lt;div&gt;<br>\n*x*<br>\n&lt;/div&gt;<br>\n<br>\n*y*</div>"},
-	{"[x](javascript:alert)", "<p><a href=\"\">x</a></p>",
-	    "<div>[x](javascript:alert)</div>"},
-	{"# H\n\n- a\n- b",
-	    "<h1>H</h1>\n<ul>\n<li>a</li>\n<li>b</li>\n</ul>",
-	    "<div># H<br>\n<br>\n- a<br>\n- b</div>"},
+    {"plain", "<p>plain</p>", "<div>plain</div>"},
+    {"a\nb", "<p>a\nb</p>", "<div>a<br>\nb</div>"},
+    {"use `Vec<u8>`", "<p>use <code>Vec&lt;u8&gt;</code></p>",
+	"<div>use `Vec&lt;u8&gt;`</div>"},
+    {"a <b>x</b>", "<p>a &lt;b&gt;x&lt;/b&gt;</p>",
+	"<div>a &lt;b&gt;x&lt;/b&gt;</div>"},
+    {"<bc-attachment sgid=\"x\">\n",
+	"<p>&lt;bc-attachment sgid=&quot;x&quot;&gt;\n</p>",
+	"<div>&lt;bc-attachment sgid=&quot;x&quot;&gt;</div>"},
+    {"<div>\n*x*\n</div>\n\n*y*",
+	"<p>&lt;div&gt;\n*x*\n&lt;/div&gt;\n</p>\n<p><em>y</em></p>",
+	"<div>&lt;div&gt;<br>\n*x*<br>\n&lt;/div&gt;<br>\n<br>\n*y*</div>"},
+    {"[x](javascript:alert)", "<p><a href=\"\">x</a></p>",
+	"<div>[x](javascript:alert)</div>"},
+    {"# H\n\n- a\n- b", "<h1>H</h1>\n<ul>\n<li>a</li>\n<li>b</li>\n</ul>",
+	"<div># H<br>\n<br>\n- a<br>\n- b</div>"},
 };
 
 static void
@@ -865,7 +860,8 @@ tools_are_described_truly(void **state)
 	assert_int_equal(2, json_array_size(tools));
 	json_array_foreach (tools, i, tool) {
 		hints = json_object_get(tool, "annotations");
-		assert_true(json_is_false(json_object_get(hints, "readOnlyHint")));
+		assert_true(
+		    json_is_false(json_object_get(hints, "readOnlyHint")));
 		assert_true(
 		    json_is_false(json_object_get(hints, "destructiveHint")));
 		assert_true(
@@ -890,25 +886,25 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(wrong_parameters_are_named),
-		cmocka_unit_test(ids_are_never_rounded),
-		cmocka_unit_test(reports_go_to_the_ledger_as_given),
-		cmocka_unit_test(what_only_the_ledger_may_judge_reaches_it),
-		cmocka_unit_test(an_instruction_has_these_keys_and_no_other),
-		cmocka_unit_test(the_agent_is_not_mentioned_to_itself),
-		cmocka_unit_test(a_broken_snapshot_is_no_error_after_the_pull),
-		cmocka_unit_test(only_content_is_cut_and_at_a_character),
-		cmocka_unit_test(failures_have_their_kind),
-		cmocka_unit_test(a_receipt_says_what_stands),
-		cmocka_unit_test(a_reply_is_rendered_hashed_and_waited_for),
-		cmocka_unit_test(a_boost_is_one_line_of_plain_text),
-		cmocka_unit_test(what_is_final_is_said_at_once),
-		cmocka_unit_test(waiting_for_a_post_has_its_bound),
-		cmocka_unit_test(a_new_ledger_is_asked_how_a_post_stands),
-		cmocka_unit_test(a_call_has_its_deadline),
-		cmocka_unit_test(a_page_of_the_thread_comes_from_intake),
-		cmocka_unit_test(no_markup_of_a_worker_passes),
-		cmocka_unit_test(tools_are_described_truly),
+	    cmocka_unit_test(wrong_parameters_are_named),
+	    cmocka_unit_test(ids_are_never_rounded),
+	    cmocka_unit_test(reports_go_to_the_ledger_as_given),
+	    cmocka_unit_test(what_only_the_ledger_may_judge_reaches_it),
+	    cmocka_unit_test(an_instruction_has_these_keys_and_no_other),
+	    cmocka_unit_test(the_agent_is_not_mentioned_to_itself),
+	    cmocka_unit_test(a_broken_snapshot_is_no_error_after_the_pull),
+	    cmocka_unit_test(only_content_is_cut_and_at_a_character),
+	    cmocka_unit_test(failures_have_their_kind),
+	    cmocka_unit_test(a_receipt_says_what_stands),
+	    cmocka_unit_test(a_reply_is_rendered_hashed_and_waited_for),
+	    cmocka_unit_test(a_boost_is_one_line_of_plain_text),
+	    cmocka_unit_test(what_is_final_is_said_at_once),
+	    cmocka_unit_test(waiting_for_a_post_has_its_bound),
+	    cmocka_unit_test(a_new_ledger_is_asked_how_a_post_stands),
+	    cmocka_unit_test(a_call_has_its_deadline),
+	    cmocka_unit_test(a_page_of_the_thread_comes_from_intake),
+	    cmocka_unit_test(no_markup_of_a_worker_passes),
+	    cmocka_unit_test(tools_are_described_truly),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

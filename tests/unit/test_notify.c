@@ -73,7 +73,7 @@ test_both_kinds_of_address(void **arg)
 	for (i = 0; i < 2; i++) {
 		manager_listen(&m, kinds[i]);
 		assert_null(getenv("NOTIFY_SOCKET"));
-		notify_send("READY=%d\n", 1);
+		(void)notify_send("READY=%d\n", 1);
 		assert_string_equal(manager_heard(&m), "READY=1\n");
 		manager_close(&m);
 	}
@@ -88,11 +88,11 @@ test_nobody_asked(void **arg)
 	(void)arg;
 	(void)unsetenv("NOTIFY_SOCKET");
 	notify_init();
-	notify_send("READY=1\n");
+	(void)notify_send("READY=1\n");
 	for (i = 0; i < sizeof(addresses) / sizeof(addresses[0]); i++) {
 		(void)setenv("NOTIFY_SOCKET", addresses[i], 1);
 		notify_init();
-		notify_send("READY=1\n");
+		(void)notify_send("READY=1\n");
 	}
 }
 

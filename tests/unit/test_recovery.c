@@ -71,14 +71,6 @@ test_of_this_run(void **state)
 }
 
 static void
-test_of_another_boot(void **state)
-{
-	(void)state;
-	earlier(ANOTHER_RUN, ANOTHER_BOOT, getpid());
-	assert_fate("gone", "");
-}
-
-static void
 test_ended(void **state)
 {
 	(void)state;
@@ -123,6 +115,19 @@ stranger_make(bool as_worker)
 	assert_int_equal(read(pair[0], &byte, 1), 1);
 	(void)close(pair[0]);
 	return pid;
+}
+
+/* Of then: who has its number now is somebody else. */
+static void
+test_of_another_boot(void **state)
+{
+	pid_t pid = stranger_make(true);
+
+	(void)state;
+	earlier(ANOTHER_RUN, ANOTHER_BOOT, pid);
+	assert_fate("gone", "");
+	assert_int_equal(identity_group_members(pid), 1);
+	(void)kill(pid, SIGKILL);
 }
 
 static void

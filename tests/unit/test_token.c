@@ -27,21 +27,21 @@ static const struct number_row {
 	const char *text;
 	int fd; /* -1: refused */
 } number_rows[] = {
-	{"3", 3},
-	{" 17\n", 17},
-	{"0", 0},
-	{"007", 7},
-	{"2147483647", 2147483647},
-	{"2147483648", -1},
-	{"99999999999999999999", -1},
-	{"", -1},
-	{" ", -1},
-	{"-1", -1},
-	{"+3", -1},
-	{"3x", -1},
-	{"0x3", -1},
-	{"3 4", -1},
-	{"3.0", -1},
+    {"3", 3},
+    {" 17\n", 17},
+    {"0", 0},
+    {"007", 7},
+    {"2147483647", 2147483647},
+    {"2147483648", -1},
+    {"99999999999999999999", -1},
+    {"", -1},
+    {" ", -1},
+    {"-1", -1},
+    {"+3", -1},
+    {"3x", -1},
+    {"0x3", -1},
+    {"3 4", -1},
+    {"3.0", -1},
 };
 
 static void
@@ -129,14 +129,14 @@ static const struct text_row {
 	bool closes;
 	const char *token; /* NULL: refused */
 } text_rows[] = {
-	{TOKEN "\n", false, TOKEN},
-	{TOKEN, true, TOKEN},
-	{TOKEN "\nrest", false, TOKEN},
-	{" \t" TOKEN " \r\n", true, TOKEN},
-	{"tok\nrest", true, "tok"},
-	{"", true, NULL},
-	{"\n", false, NULL},
-	{" \t\r\n", true, NULL},
+    {TOKEN "\n", false, TOKEN},
+    {TOKEN, true, TOKEN},
+    {TOKEN "\nrest", false, TOKEN},
+    {" \t" TOKEN " \r\n", true, TOKEN},
+    {"tok\nrest", true, "tok"},
+    {"", true, NULL},
+    {"\n", false, NULL},
+    {" \t\r\n", true, NULL},
 };
 
 static void
@@ -149,8 +149,8 @@ the_token_is_one_trimmed_line(void **state)
 
 	for (i = 0; i < sizeof(text_rows) / sizeof(text_rows[0]); i++) {
 		row = &text_rows[i];
-		token = read_written(
-		    row->text, strlen(row->text), row->closes, &e);
+		token =
+		    read_written(row->text, strlen(row->text), row->closes, &e);
 		if (row->token == NULL) {
 			assert_null(token);
 			assert_string_not_equal("", e.text);
@@ -228,30 +228,30 @@ static const struct words_row {
 	const char *error; /* a part of it; NULL: accepted */
 	bool keeps_variable;
 } words_rows[] = {
-	{{STATE, FD_9}, false, NULL, false},
-	{{STATE, "--connect-token-fd=9", "--supervised"}, false, NULL, false},
-	{{STATE, FD_9, "--domains", "thread"}, false, NULL, false},
-	{{STATE, FD_9, "--domains", "connect,thread"}, false, NULL, false},
-	{{STATE, FD_9, "--domains", "cards"}, false, "--domains", false},
-	{{STATE, FD_9, "--domains", ""}, false, "--domains", false},
-	{{STATE, FD_9, "--read-only"}, false, "--read-only", false},
-	{{STATE, FD_9, "--read-only"}, true, "--read-only", true},
-	{{"--read-only"}, true, TOKEN_VARIABLE, false},
-	{{"--read-only"}, false, "--read-only", false},
-	{{STATE, FD_9}, true, TOKEN_VARIABLE, false},
-	{{STATE}, true, TOKEN_VARIABLE, false},
-	{{NULL}, true, TOKEN_VARIABLE, false},
-	{{"--help"}, true, TOKEN_VARIABLE, false},
-	{{"--help"}, false, NULL, false},
-	{{"--version"}, false, NULL, false},
-	{{FD_9}, false, "--connect-state", false},
-	{{"--connect-state", " ", FD_9}, false, "--connect-state", false},
-	{{STATE}, false, "--connect-token-fd", false},
-	{{STATE, "--connect-token-fd", ""}, false, "--connect-token-fd", false},
-	{{STATE, FD_9, "more"}, false, "more", false},
-	{{STATE, FD_9, "--frob"}, false, "--frob", false},
-	{{STATE, "--connect-token-fd"}, false, "--connect-token-fd", false},
-	{{NULL}, false, "--connect-state", false},
+    {{STATE, FD_9}, false, NULL, false},
+    {{STATE, "--connect-token-fd=9", "--supervised"}, false, NULL, false},
+    {{STATE, FD_9, "--domains", "thread"}, false, NULL, false},
+    {{STATE, FD_9, "--domains", "connect,thread"}, false, NULL, false},
+    {{STATE, FD_9, "--domains", "cards"}, false, "--domains", false},
+    {{STATE, FD_9, "--domains", ""}, false, "--domains", false},
+    {{STATE, FD_9, "--read-only"}, false, "--read-only", false},
+    {{STATE, FD_9, "--read-only"}, true, "--read-only", true},
+    {{"--read-only"}, true, TOKEN_VARIABLE, false},
+    {{"--read-only"}, false, "--read-only", false},
+    {{STATE, FD_9}, true, TOKEN_VARIABLE, false},
+    {{STATE}, true, TOKEN_VARIABLE, false},
+    {{NULL}, true, TOKEN_VARIABLE, false},
+    {{"--help"}, true, TOKEN_VARIABLE, false},
+    {{"--help"}, false, NULL, false},
+    {{"--version"}, false, NULL, false},
+    {{FD_9}, false, "--connect-state", false},
+    {{"--connect-state", " ", FD_9}, false, "--connect-state", false},
+    {{STATE}, false, "--connect-token-fd", false},
+    {{STATE, "--connect-token-fd", ""}, false, "--connect-token-fd", false},
+    {{STATE, FD_9, "more"}, false, "more", false},
+    {{STATE, FD_9, "--frob"}, false, "--frob", false},
+    {{STATE, "--connect-token-fd"}, false, "--connect-token-fd", false},
+    {{NULL}, false, "--connect-state", false},
 };
 
 static void
@@ -323,8 +323,7 @@ run_mcpd(struct run *run, char *const argv[])
 
 	assert_int_equal(0, pipe2(token, O_CLOEXEC | O_NONBLOCK));
 	assert_int_equal(0, pipe2(errors, O_CLOEXEC));
-	assert_int_equal(
-	    (ssize_t)strlen(TOKEN "\n"),
+	assert_int_equal((ssize_t)strlen(TOKEN "\n"),
 	    write(token[1], TOKEN "\n", strlen(TOKEN "\n")));
 	pid = fork();
 	if (pid == 0) {
@@ -353,19 +352,19 @@ static const struct run_row {
 	bool takes_token;
 	const char *says;
 } run_rows[] = {
-	{{STATE, FD_9, "--read-only"}, 64, false, "--read-only"},
-	{{FD_9}, 64, false, "--connect-state"},
-	{{STATE, FD_9, "--help"}, 0, false, "usage:"},
-	{{STATE, FD_9, "--version"}, 0, false, "connectd-mcpd "},
-	{{STATE, FD_9, "--frob"}, 64, false, "--frob"},
-	{{STATE, FD_9, "--domains", "x"}, 64, false, "--domains"},
-	{{STATE, "--connect-token-fd", "2"}, 78, false, "2 is not for"},
-	{{STATE, "--connect-token-fd", "77"}, 78, false, "77"},
-	{{STATE, "--connect-token-fd", "x"}, 64, false, "not a descriptor"},
-	{{STATE, "--connect-token-fd", "3", "--supervised"}, 64, false,
-	    "3 is the link"},
-	{{"--connect-state", "/nowhere", FD_9}, 69, true,
-	    "no connector ledger in /nowhere"},
+    {{STATE, FD_9, "--read-only"}, 64, false, "--read-only"},
+    {{FD_9}, 64, false, "--connect-state"},
+    {{STATE, FD_9, "--help"}, 0, false, "usage:"},
+    {{STATE, FD_9, "--version"}, 0, false, "connectd-mcpd "},
+    {{STATE, FD_9, "--frob"}, 64, false, "--frob"},
+    {{STATE, FD_9, "--domains", "x"}, 64, false, "--domains"},
+    {{STATE, "--connect-token-fd", "2"}, 78, false, "2 is not for"},
+    {{STATE, "--connect-token-fd", "77"}, 78, false, "77"},
+    {{STATE, "--connect-token-fd", "x"}, 64, false, "not a descriptor"},
+    {{STATE, "--connect-token-fd", "3", "--supervised"}, 64, false,
+	"3 is the link"},
+    {{"--connect-state", "/nowhere", FD_9}, 69, true,
+	"no connector ledger in /nowhere"},
 };
 
 static void
@@ -388,8 +387,8 @@ the_pipe_is_touched_by_a_whole_command_only(void **state)
 		    strstr(run.errors, row->says) == NULL)
 			fail_msg("row %zu: %d, %s", i, run.status, run.errors);
 		assert_null(strstr(run.errors, TOKEN));
-		assert_int_equal(row->takes_token ? -1 :
-						    (ssize_t)strlen(TOKEN "\n"),
+		assert_int_equal(
+		    row->takes_token ? -1 : (ssize_t)strlen(TOKEN "\n"),
 		    run.left_len);
 	}
 }
@@ -398,18 +397,18 @@ int
 main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numbers_are_decimal_and_in_range),
-		cmocka_unit_test(what_is_no_pipe_stays_as_it_was),
-		cmocka_unit_test(low_and_closed_numbers_are_refused),
-		cmocka_unit_test(the_token_is_one_trimmed_line),
-		cmocka_unit_test(a_token_has_its_bound),
-		cmocka_unit_test(a_socket_hands_over_as_well),
-		cmocka_unit_test(a_silent_writer_is_not_waited_for),
-		cmocka_unit_test(a_write_end_is_closed_all_the_same),
-		cmocka_unit_test(words_are_judged_in_order),
-		cmocka_unit_test(
-		    the_last_number_counts_and_connect_is_always_served),
-		cmocka_unit_test(the_pipe_is_touched_by_a_whole_command_only),
+	    cmocka_unit_test(numbers_are_decimal_and_in_range),
+	    cmocka_unit_test(what_is_no_pipe_stays_as_it_was),
+	    cmocka_unit_test(low_and_closed_numbers_are_refused),
+	    cmocka_unit_test(the_token_is_one_trimmed_line),
+	    cmocka_unit_test(a_token_has_its_bound),
+	    cmocka_unit_test(a_socket_hands_over_as_well),
+	    cmocka_unit_test(a_silent_writer_is_not_waited_for),
+	    cmocka_unit_test(a_write_end_is_closed_all_the_same),
+	    cmocka_unit_test(words_are_judged_in_order),
+	    cmocka_unit_test(
+		the_last_number_counts_and_connect_is_always_served),
+	    cmocka_unit_test(the_pipe_is_touched_by_a_whole_command_only),
 	};
 
 	mcpd_path = argc > 1 ? argv[1] : NULL;

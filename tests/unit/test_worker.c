@@ -482,7 +482,9 @@ test_process(void **state)
 	(void)getrlimit(RLIMIT_NOFILE, &files);
 	files.rlim_cur = files.rlim_max;
 	(void)setrlimit(RLIMIT_NOFILE, &files);
-	other = open("/dev/null", O_RDONLY); /* not even close-on-exec */
+	/* Not even close-on-exec. */
+	other = fcntl(STDERR_FILENO, F_DUPFD, 33);
+	assert_int_equal(other, 33);
 	if (worker_plan_make(&plan, &h->sv, h->session, &route, NULL, &e) == -1)
 		fail_msg("%s: %s", plan.reason, e.text);
 	assert_int_equal(spawn_worker(&plan.spawn, &o.process, &e), 0);
@@ -508,8 +510,8 @@ test_process(void **state)
 	assert_line(o.output, "SigBlk:\t0000000000000000\n");
 	assert_line(o.output, "SigIgn:\t0000000000000000\n");
 	assert_line(o.output, "NoNewPrivs:\t1\n");
-	/* 10 or 255 is the shell's own, on its script. */
-	assert_null(strstr(o.output, "fds 0 1 2 3"));
+	assert_line(o.output, "fds 0 1");
+	assert_null(strstr(o.output, " 33"));
 	assert_line(o.output, "nofile 1024\n");
 	(void)close(other);
 	free(o.output);
@@ -557,6 +559,28 @@ test_confined(void **state)
 	assert_line(o.output, "signal no\n");
 	free(o.output);
 	free(script);
+}
+
+/* A launcher may need a set-user-id program; an agent's own walls do not. */
+static void
+test_no_new_privs(void **state)
+{
+	static const char script[] =
+	    "#!/bin/sh\ngrep NoNewPrivs /proc/$$/status\n";
+	struct house *h = *state;
+	struct outcome o;
+
+	house_script(h, script, ",\"confine\":\"agent\"");
+	o = house_run(h);
+	assert_line(o.output, "NoNewPrivs:\t1\n");
+	free(o.output);
+	settings_free(h->settings);
+	free(h->script);
+	assert_true(session_drop_declaration(h->session));
+	house_script(h, script, ",\"confine\":\"none\"");
+	o = house_run(h);
+	assert_line(o.output, "NoNewPrivs:\t0\n");
+	free(o.output);
 }
 
 static void
@@ -685,6 +709,7 @@ main(void)
 	    cmocka_unit_test(test_declaration),
 	    IN_HOUSE(test_process),
 	    IN_HOUSE(test_confined),
+	    IN_HOUSE(test_no_new_privs),
 	    IN_HOUSE(test_further_directories),
 	    IN_HOUSE(test_not_started),
 	    IN_HOUSE(test_plans_refused),

@@ -1,0 +1,149 @@
+#include <sys/stat.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ledger/files.h"
+
+enum open_result
+database_refuse(struct error *e, const char *name, const char *why)
+{
+	(void)error_set(e, "%s: %s", name, why);
+	return OPEN_REFUSED;
+}
+
+/* Kept, though the path is opened plainly: one rule for every reader of it. */
+static enum open_result
+dir_check(const char *dir, struct error *e)
+{
+	struct stat st;
+
+	if (*dir != '/' || strpbrk(dir, "?#%") != NULL)
+		return database_refuse(
+		    e, "state directory", "not an absolute path without ? # %");
+	if (lstat(dir, &st) == -1) {
+		(void)error_errno(e, "state directory %s", dir);
+		return errno == ENOENT || errno == ENOTDIR ? OPEN_MISSING
+							   : OPEN_FAILED;
+	}
+	if (!S_ISDIR(st.st_mode))
+		return database_refuse(e, dir, "not a directory");
+	if (st.st_uid != geteuid())
+		return database_refuse(
+		    e, dir, "not owned by the user that runs this");
+	if ((st.st_mode & 077) != 0)
+		return database_refuse(
+		    e, dir, "others have access; chmod 700 it");
+	return OPEN_OK;
+}
+
+/* A second name would give the file a second WAL. */
+static enum open_result
+file_check(int fd, const char *name, struct error *e)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) == -1) {
+		(void)error_errno(e, "%s", name);
+		return OPEN_FAILED;
+	}
+	if (!S_ISREG(st.st_mode))
+		return database_refuse(e, name, "not a regular file");
+	if (st.st_uid != geteuid())
+		return database_refuse(
+		    e, name, "not owned by the user that runs this");
+	if ((st.st_mode & 077) != 0)
+		return database_refuse(
+		    e, name, "others have access; chmod 600 it");
+	if (st.st_nlink != 1)
+		return database_refuse(e, name, "it has a second name");
+	return OPEN_OK;
+}
+
+/*
+ * These descriptors are closed before SQLite opens the file, for closing one
+ * later would drop SQLite's own locks.
+ */
+static enum open_result
+file_check_at(int dir, const char *name, struct error *e)
+{
+	enum open_result result;
+	int fd;
+
+	fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	if (fd == -1) {
+		if (errno == ENOENT)
+			return OPEN_MISSING;
+		(void)error_errno(e, "%s", name);
+		return errno == ELOOP || errno == EACCES ? OPEN_REFUSED
+							 : OPEN_FAILED;
+	}
+	result = file_check(fd, name, e);
+	(void)close(fd);
+	return result;
+}
+
+/* The name is on the disk before anything is written behind it. */
+static enum open_result
+file_create_at(int dir, const char *name, struct error *e)
+{
+	int fd = openat(dir, name,
+	    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (fd == -1 || fsync(dir) == -1) {
+		(void)error_errno(e, "%s", name);
+		if (fd != -1)
+			(void)close(fd);
+		return OPEN_FAILED;
+	}
+	(void)close(fd);
+	return OPEN_OK;
+}
+
+/* Left by a crash with a looser umask: closed to others, as the file is. */
+static enum open_result
+sidecar_check_at(int dir, const char *name, struct error *e)
+{
+	enum open_result result = OPEN_FAILED;
+	struct stat st;
+	int fd;
+
+	fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	if (fd == -1 && errno == ENOENT)
+		return OPEN_OK;
+	if (fd == -1 || fstat(fd, &st) == -1 ||
+	    ((st.st_mode & 077) != 0 && fchmod(fd, 0600) == -1))
+		(void)error_errno(e, "%s", name);
+	else
+		result = file_check(fd, name, e);
+	if (fd != -1)
+		(void)close(fd);
+	return result;
+}
+
+enum open_result
+files_check(const char *path, bool create, struct error *e)
+{
+	enum open_result result = dir_check(path, e);
+	int dir;
+
+	if (result != OPEN_OK)
+		return result;
+	dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir == -1) {
+		(void)error_errno(e, "state directory %s", path);
+		return OPEN_FAILED;
+	}
+	result = file_check_at(dir, DATABASE_NAME, e);
+	if (result == OPEN_MISSING && create &&
+	    (result = file_create_at(dir, DATABASE_NAME, e)) == OPEN_OK)
+		result = file_check_at(dir, DATABASE_NAME, e);
+	if (result == OPEN_OK && create)
+		result = sidecar_check_at(dir, DATABASE_NAME "-wal", e);
+	if (result == OPEN_OK && create)
+		result = sidecar_check_at(dir, DATABASE_NAME "-shm", e);
+	(void)close(dir);
+	return result;
+}

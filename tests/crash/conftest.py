@@ -1,0 +1,36 @@
+"""The fixtures of the integration tests, and where a sweep's chance is from.
+
+CONNECTD_SWEEP set: every case instead of a sample. CONNECTD_SEED: the seed of
+an earlier run, which its report shows; the same seed makes the same cases.
+"""
+
+import importlib.util
+import pathlib
+import sys
+
+sys.dont_write_bytecode = True
+
+INTEGRATION = pathlib.Path(__file__).resolve().parents[1] / "integration"
+sys.path[:0] = [str(INTEGRATION), str(pathlib.Path(__file__).parent)]
+
+spec = importlib.util.spec_from_file_location("integration_conftest",
+                                              INTEGRATION / "conftest.py")
+shared = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(shared)
+
+import chance
+
+pytest_runtest_makereport = shared.pytest_runtest_makereport
+users = shared.users
+folder = shared.folder
+sim = shared.sim
+make_connector = shared.make_connector
+
+
+def pytest_configure(config):
+    shared.pytest_configure(config)
+
+
+def pytest_report_header(config):
+    return "CONNECTD_SEED=%d%s" % (chance.SEED,
+                                   " CONNECTD_SWEEP=1" * chance.SWEEP)

@@ -1,0 +1,331 @@
+"""One role killed with SIGKILL: idle, at random moments of a story, and at
+chosen ones. It is back at once, no other child is touched, and the six
+promises hold.
+"""
+
+import time
+
+import pytest
+
+import chance
+import harness
+import processes
+import promises
+import stories
+
+ROLES = ("ledger", "intake", "dispatcher", "outbox", "mcpd")
+BOOSTS = "POST /{a}/recordings/{id}/boosts.json"
+COMMENTS = "POST /{a}/recordings/{id}/comments.json"
+READ = "GET /{a}/comments/{id}"
+FAIL = ["get", "ack", "read", "reply", "fail"]
+
+
+@pytest.fixture(scope="module")
+def windows():
+    """When a story of this machine has what, measured once."""
+    folder = harness.Folder()
+    made = []
+    try:
+        sim = harness.Sim(folder)
+        made.append(sim)
+
+        def make(**arguments):
+            made.append(harness.Connector(sim, folder, **arguments))
+            return made[-1]
+        return stories.measure(make)
+    finally:
+        for thing in reversed(made):
+            thing.close()
+        folder.remove()
+
+
+def wait_back(connector, role, pid, timeout=10):
+    """The child's status, once it is another process and ready."""
+    def look(status):
+        child = next(c for c in status["data"]["children"]
+                     if c["role"] == role)
+        return child["pid"] not in (pid, 0) and child["state"] == "ready"
+    status = connector.wait_status(look, timeout, role + " to be back")
+    return next(c for c in status["data"]["children"] if c["role"] == role)
+
+
+def kill_if_there(connector, role):
+    """The pid killed; None when there is no such process any more."""
+    found = connector.roles().get(role)
+    if found and processes.send_signal(found[0], 9):
+        return found[0].pid
+    return None
+
+
+def finish(connector, event_id, role, pid, before, needles):
+    """Wait for the end and check all of it; returns how it ended."""
+    evidence = stories.settle(connector, needles)
+    stories.check_only_death(connector, before, role, pid)
+    return stories.check_end(evidence, event_id, role), evidence
+
+
+# ---- idle ------------------------------------------------------------------
+
+@pytest.mark.parametrize("role", ROLES[:-1])
+def test_idle(make_connector, role):
+    connector = stories.begin(make_connector)
+    before = stories.pids(connector)
+    pid = connector.kill(role)
+    child = wait_back(connector, role, pid)
+    assert (child["restarts"], child["own_deaths"]) == (1, 0)
+    event_id, _ = stories.mention(connector)
+    end, _ = finish(connector, event_id, role, pid, before, None)
+    assert end == ("succeeded", "finished")
+
+
+def test_idle_mcpd(make_connector):
+    """While its worker does nothing; the token is another one afterwards."""
+    connector = stories.begin(make_connector, script={
+        "default": ["get", "kill:mcpd", "ack", "kill:mcpd", "reply",
+                    "complete"]})
+    needles = stories.new_needles()
+    before = stories.pids(connector)
+    event_id, _ = stories.mention(connector)
+    evidence = stories.settle(connector, needles)
+    assert stories.check_end(evidence, event_id, "mcpd") == (
+        "succeeded", "finished")
+    assert evidence.rows["tasks"][0]["rekeys"] == 2
+    assert stories.pids(connector) == before
+
+
+def test_again_and_again(make_connector):
+    """From the second death within ten seconds on there is a pause, and it
+    is shown; an outside kill is nobody's own fault.
+    """
+    connector = stories.begin(make_connector)
+    for restarts in (1, 2, 3):
+        pid = connector.kill("intake")
+        child = wait_back(connector, "intake", pid)
+        assert (child["restarts"], child["own_deaths"]) == (restarts, 0)
+    event_id, _ = stories.mention(connector)
+    evidence = stories.settle(connector)
+    assert stories.outcome_of(evidence, event_id) == ("succeeded", "finished")
+
+
+# ---- at random moments -----------------------------------------------------
+
+RANDOM = [pytest.param(role, at, id="%s-%.4f" % (role, at))
+          for role in ROLES for at in chance.fractions(role, 3, 40)]
+
+
+@pytest.mark.parametrize("role, fraction", RANDOM)
+def test_at_a_random_moment(make_connector, windows, role, fraction):
+    connector = stories.begin(make_connector)
+    needles = stories.new_needles()
+    before = stories.pids(connector)
+    at = time.monotonic() + windows.moment(role, fraction)
+    event_id, _ = stories.mention(connector)
+    stories.wait_until(at)
+    pid = kill_if_there(connector, role)
+    needles.learn(connector)
+    if pid is None:
+        # Only an mcpd comes and goes, and this story was faster or slower.
+        assert role == "mcpd"
+        role = None
+    end, _ = finish(connector, event_id, role, pid or 0, before, needles)
+    print("%s at %.3f of the story: %s" % (role, fraction, end))
+
+
+# ---- when a line says what has just been committed --------------------------
+
+POINTER = {"type": None, "state": "seen"}
+LINES = {
+    "recorded": POINTER,
+    "admitted": {"type": "event", "state": "admitted"},
+    "launching": {"type": "dispatch", "state": "launching"},
+    "running": {"type": "dispatch", "state": "running"},
+    "ack-sending": {"type": "outbox", "kind": "worker_ack",
+                    "state": "sending"},
+    "ack-sent": {"type": "outbox", "kind": "worker_ack", "state": "sent"},
+    "reply-sending": {"type": "outbox", "kind": "worker_reply",
+                      "state": "sending"},
+    "reply-sent": {"type": "outbox", "kind": "worker_reply",
+                   "state": "sent"},
+    "ended": {"type": "dispatch", "state": "ended"},
+}
+AT_LINES = [pytest.param(role, line, id=role + "-" + line)
+            for role in ROLES for line in LINES]
+
+
+@pytest.mark.parametrize("role, line", chance.some("lines", AT_LINES, 8))
+def test_at_a_line(make_connector, role, line):
+    connector = stories.begin(make_connector)
+    needles = stories.new_needles()
+    before = stories.pids(connector)
+    event_id, start = stories.mention(connector)
+    connector.wait_line(start=start, **LINES[line])
+    pid = kill_if_there(connector, role)
+    needles.learn(connector)
+    if pid is None:
+        assert role == "mcpd"
+        role = None
+    finish(connector, event_id, role, pid or 0, before, needles)
+
+
+# ---- an outbox between claim and receipt ------------------------------------
+
+def hold_post(connector, route, when):
+    """The POST is stored or not, and its answer never comes."""
+    return connector.sim.fault(route, hang=True, times=1, when=when)["fault"]
+
+
+MESSAGES = {"boost": (BOOSTS, "worker_ack"),
+            "comment": (COMMENTS, "worker_reply")}
+
+
+@pytest.mark.parametrize("kind", MESSAGES)
+def test_outbox_after_the_write(make_connector, kind):
+    """It was stored: it is found and adopted, and the story goes on."""
+    route, intent = MESSAGES[kind]
+    connector = stories.begin(make_connector)
+    before = stories.pids(connector)
+    fault = hold_post(connector, route, "after")
+    event_id, _ = stories.mention(connector)
+    connector.sim.wait("hits", 1, fault=fault)
+    pid = connector.kill("outbox")
+    end, evidence = finish(connector, event_id, "outbox", pid, before,
+                           stories.new_needles())
+    assert end == ("succeeded", "finished")
+    row, = [r for r in evidence.rows["outbox"] if r["kind"] == intent]
+    assert row["state"] == "sent" and "adopted" in row["note"]
+
+
+@pytest.mark.parametrize("kind", MESSAGES)
+def test_outbox_before_the_write(make_connector, kind):
+    """It was not stored, and nobody can tell: it is shown, never resent."""
+    route, intent = MESSAGES[kind]
+    connector = stories.begin(make_connector)
+    before = stories.pids(connector)
+    fault = hold_post(connector, route, "before")
+    event_id, _ = stories.mention(connector)
+    connector.sim.wait("hits", 1, fault=fault)
+    pid = connector.kill("outbox")
+    end, evidence = finish(connector, event_id, "outbox", pid, before,
+                           stories.new_needles())
+    assert end == ("unknown", "finished")
+    row, = stories.doubts(evidence)
+    assert row["kind"] == intent
+    assert stories.posted(evidence, kind) == []
+    text = connector.connectctl("status").stdout
+    assert "in doubt" in text and "intent %d" % row["id"] in text, text
+
+
+@pytest.mark.parametrize("when, posted", [("before", 0), ("after", 1)])
+def test_outbox_with_a_notice(make_connector, when, posted):
+    """The connector's own words, between claim and receipt."""
+    connector = stories.begin(make_connector, script={
+        "default": ["get", "ack-id", "fail"]})
+    fault = hold_post(connector, COMMENTS, when)
+    event_id, _ = stories.mention(connector)
+    connector.sim.wait("hits", 1, fault=fault)
+    connector.kill("outbox")
+    evidence = stories.settle(connector, stories.new_needles())
+    assert stories.outcome_of(evidence, event_id) == ("failed", "finished")
+    notice, = stories.notices(evidence, event_id)
+    assert notice["state"] == ("sent" if posted else "indeterminate")
+    assert len(evidence.messages) == posted
+
+
+def test_outbox_with_a_guard(make_connector):
+    """The guard's boost was stored and its receipt lost: adopted, once."""
+    connector = stories.begin(make_connector, limits={"guard_delay": "50ms"},
+                              script={"default": ["await:1=dispatched",
+                                                  "get", "reply",
+                                                  "complete"]})
+    fault = hold_post(connector, BOOSTS, "after")
+    gate = connector.sim.gate(READ)
+    event_id, _ = stories.mention(connector)
+    connector.sim.wait("held", 1)
+    connector.sim.request("POST", "/sim/release", gate)
+    connector.sim.wait("hits", 1, fault=fault)
+    connector.kill("outbox")
+    evidence = stories.settle(connector, stories.new_needles())
+    guard, = [r for r in evidence.rows["outbox"] if r["kind"] == "guard_ack"]
+    if guard["state"] != "canceled":
+        assert guard["state"] == "sent"
+        assert len(stories.posted(evidence, "boost")) == 1
+    assert stories.outcome_of(evidence, event_id) == ("succeeded", "finished")
+
+
+# ---- a dispatcher while its worker runs -------------------------------------
+
+RUNNING = {
+    "prompted": (["grandchild", "kill:dispatcher", "linger"],
+                 "unknown", 1),
+    "pulled": (["get", "grandchild", "kill:dispatcher", "linger"],
+               "unknown", 1),
+    "acknowledged": (["get", "ack", "setsid-grandchild", "kill:dispatcher",
+                      "linger-deaf"], "unknown", 1),
+    "reported": (["get", "ack", "reply", "complete", "grandchild",
+                  "kill:dispatcher", "linger"], "succeeded", 0),
+}
+
+
+@pytest.mark.parametrize("name", RUNNING)
+def test_dispatcher_with_a_running_attempt(make_connector, name):
+    """Settled as lost, its whole tree ended, told once, never run again; the
+    next mention in the same place runs as a task of its own.
+    """
+    steps, outcome, told = RUNNING[name]
+    connector = stories.begin(
+        make_connector, limits={"recover_grace": "200ms"},
+        script={"default": stories.STEPS, "events": {"1": [steps]}})
+    if name == "acknowledged" and not has_cgroups(connector):
+        pytest.skip("without a cgroup a session of its own is not seen")
+    before = stories.pids(connector)
+    event_id, _ = stories.mention(connector)
+    end, evidence = finish(connector, event_id, "dispatcher",
+                           before["dispatcher"][0], before,
+                           stories.new_needles())
+    assert end == (outcome, "lost")
+    assert len(stories.notices(evidence, event_id)) == told
+    assert len([r for r in evidence.agent if r["what"] == "prompt"]) == 1
+    second, _ = stories.mention(connector)
+    evidence = stories.settle(connector)
+    assert stories.outcome_of(evidence, second) == ("succeeded", "finished")
+
+
+def has_cgroups(connector):
+    return bool(connector.status()["data"]["supervisor"].get("cgroup"))
+
+
+# ---- a read in flight --------------------------------------------------------
+
+@pytest.mark.parametrize("role", ["ledger", "intake"])
+def test_while_the_recording_is_read(make_connector, role):
+    connector = stories.begin(make_connector)
+    before = stories.pids(connector)
+    connector.sim.gate(READ)
+    event_id, _ = stories.mention(connector)
+    connector.sim.wait("held", 1)
+    pid = connector.kill(role)
+    wait_back(connector, role, pid)
+    connector.sim.release(READ)
+    end, _ = finish(connector, event_id, role, pid, before,
+                    stories.new_needles())
+    assert end == ("succeeded", "finished")
+
+
+def test_every_id_served_is_recorded(make_connector):
+    """Pages of one row, while intake and ledger die in turn."""
+    connector = stories.begin(make_connector)
+    connector.sim.world({"options": {"page_size": 1}})
+    for role in ("intake", "ledger", "intake"):
+        made = connector.sim.post("/sim/emit", {
+            "event_type": "comment.created", "bucket_id": harness.PROJECT,
+            "recording_id": 1, "creator_id": harness.OPERATOR, "count": 20})
+        connector.sim.wait("served", made["first_id"] + 3)
+        pid = connector.kill(role)
+        wait_back(connector, role, pid)
+    connector.sim.wait("served", made["event_id"])
+    rows = harness.wait_for(
+        lambda: (lambda r: r if len(r) == 60 else None)(connector.query(
+            "SELECT id, state FROM events")), 40, "all 60 records")
+    assert [r["id"] for r in rows] == list(range(1, 61))
+    evidence = promises.Evidence(connector)
+    assert list(promises.nothing_lost(evidence)) == []

@@ -1,0 +1,290 @@
+"""The supervisor killed with SIGKILL. No role is left; a new start takes the
+lock, ends and settles what was left, or shows it held where nothing can prove
+it gone; nothing is doubled. What the dead run's worker still does, it does to
+nobody: its calls have no way any more.
+"""
+
+import fcntl
+import signal
+import subprocess
+import time
+
+import pytest
+
+import chance
+import harness
+import processes
+import promises
+import stories
+from test_kill_role import COMMENTS, LINES, READ, hold_post, windows
+
+NOT_RECORDED = "launching"
+
+
+def kill_supervisor(connector):
+    """Kill it; no role is left. Returns those that were there before."""
+    found = connector.roles()
+    connector.kill()
+    roles = [p for role in (*harness.ROLES, "mcpd")
+             for p in found.get(role, [])]
+    harness.wait_for(lambda: not any(map(processes.is_running, roles)), 10,
+                     "the end of every role")
+    assert connector.wait_end() == -signal.SIGKILL
+    return found
+
+
+def held_attempts(connector):
+    """The attempts that status shows as not ended, when it holds some."""
+    status = connector.status()
+    return [d["attempt_id"] for d in status["data"]["status"]["dispatches"]
+            if d["state"] != "ended"]
+
+
+def end_held(connector):
+    """What nothing can prove gone is a person's to end: end the worker."""
+    for process in processes.find_belonging(str(connector.folder.path),
+                                            connector.folder.marker):
+        if process.comm in ("claude", "connect-bridge", "sleep"):
+            processes.send_signal(process, signal.SIGKILL)
+
+
+def settle_or_held(connector, needles=None):
+    """The settled end; or None when an attempt is held and nothing else
+    moves: it was launched and no process of it was recorded (no cgroup).
+    """
+    result = []
+
+    def look():
+        connector.must_run()
+        left = promises.unsettled(connector)
+        if not stories.all_ready(connector):
+            return False
+        held = held_attempts(connector)
+        if held and len(left) == 2 and "held" in connector.tail(50):
+            result.append(None)
+        elif not left:
+            result.append(promises.check(connector, needles))
+        return bool(result)
+    harness.wait_for(look, stories.SETTLE_WAIT, "the end, or what is held",
+                     every=0.02)
+    return result[0]
+
+
+def check_held(connector, event_id):
+    """Held: shown, nothing posted or run again, and not released."""
+    evidence = promises.check(connector)
+    attempt, = [a for a in evidence.rows["attempts"]
+                if a["state"] != "ended"]
+    assert attempt["state"] == NOT_RECORDED and attempt["pid"] is None
+    assert attempt["containment"] == ""
+    assert evidence.event(event_id)["state"] == "dispatched"
+    assert evidence.messages == []
+    text = connector.connectctl("status").stdout
+    assert attempt["id"] in text, text
+
+
+def check_same_after_restart(connector, evidence):
+    """Another start changes nothing and posts nothing."""
+    assert connector.stop() == 143
+    connector.start()
+    again = stories.settle(connector)
+    for table in ("events", "tasks", "task_events", "attempts", "outbox"):
+        assert again.rows[table] == evidence.rows[table], table
+    assert again.messages == evidence.messages
+    assert [r for r in again.agent if r["what"] == "prompt"] == [
+        r for r in evidence.agent if r["what"] == "prompt"]
+
+
+def run_again(connector, event_id, needles=None):
+    """A new start and the end it comes to; None when an attempt is held."""
+    connector.start()
+    evidence = settle_or_held(connector, needles)
+    if evidence is None:
+        check_held(connector, event_id)
+        end_held(connector)
+        return None
+    end = stories.check_end(evidence, event_id, "supervisor")
+    check_same_after_restart(connector, evidence)
+    return end
+
+
+# ---- idle ------------------------------------------------------------------
+
+def test_idle(make_connector):
+    connector = stories.begin(make_connector)
+    kill_supervisor(connector)
+    lock = next(connector.state_dir.parent.glob("*.lock"))
+    with open(lock, "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    assert connector.connectctl("status").returncode == 69
+    connector.start()
+    stories.wait_entered(connector)
+    event_id, _ = stories.mention(connector)
+    evidence = stories.settle(connector, stories.new_needles())
+    assert stories.outcome_of(evidence, event_id) == ("succeeded", "finished")
+
+
+def test_what_came_meanwhile(make_connector):
+    """What is said while nothing runs is answered by the next start."""
+    connector = stories.begin(make_connector)
+    first, _ = stories.mention(connector)
+    stories.settle(connector)
+    kill_supervisor(connector)
+    second = connector.sim.mention()["event_id"]
+    connector.start()
+    evidence = stories.settle(connector, stories.new_needles())
+    for event_id in (first, second):
+        assert stories.outcome_of(evidence, event_id) == ("succeeded",
+                                                          "finished")
+
+
+def test_two_starts_at_once(make_connector):
+    """The lock of a dead run is taken over by one, not by two."""
+    connector = stories.begin(make_connector)
+    kill_supervisor(connector)
+    connector.start(ready=False)
+    with subprocess.Popen(connector.process.args, env=connector.environ,
+                          cwd="/", stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE,
+                          preexec_fn=harness.end_with_parent) as other:
+        try:
+            both = (connector.process, other)
+            loser = harness.wait_for(
+                lambda: next((p for p in both if p.poll() is not None), None),
+                what="the end of one of the two")
+            assert loser.returncode == 73
+            if loser is other:
+                assert b"a connector already" in other.stderr.read()
+                connector.wait_ready()
+            else:
+                connector.wait_log("a connector already")
+        finally:
+            other.terminate()
+
+
+# ---- at random moments -----------------------------------------------------
+
+RANDOM = [pytest.param(at, id="%.4f" % at)
+          for at in chance.fractions("supervisor", 8, 60)]
+
+
+@pytest.mark.parametrize("fraction", RANDOM)
+def test_at_a_random_moment(make_connector, windows, fraction):
+    connector = stories.begin(make_connector)
+    needles = stories.new_needles()
+    at = time.monotonic() + windows.moment("supervisor", fraction)
+    event_id, _ = stories.mention(connector)
+    stories.wait_until(at)
+    kill_supervisor(connector)
+    needles.learn(connector)
+    end = run_again(connector, event_id, needles)
+    print("supervisor at %.3f of the story: %s" % (fraction, end or "held"))
+
+
+@pytest.mark.parametrize("line", chance.some("supervisor lines", LINES, 3))
+def test_at_a_line(make_connector, line):
+    connector = stories.begin(make_connector)
+    event_id, start = stories.mention(connector)
+    connector.wait_line(start=start, **LINES[line])
+    kill_supervisor(connector)
+    run_again(connector, event_id, stories.new_needles())
+
+
+# ---- at chosen ones ----------------------------------------------------------
+
+STEPS = {
+    "prompted": (["grandchild", "kill", "linger"], "unknown", 1),
+    "pulled": (["get", "grandchild", "kill", "linger"], "unknown", 1),
+    "acknowledged": (["get", "ack", "grandchild", "kill", "linger"],
+                     "unknown", 1),
+    "reported": (["get", "ack", "reply", "complete", "grandchild", "kill",
+                  "linger"], "succeeded", 0),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_with_a_running_attempt(make_connector, name):
+    """The worker and its child outlive the supervisor, and the next start
+    ends both before it settles.
+    """
+    steps, outcome, told = STEPS[name]
+    connector = stories.begin(
+        make_connector, limits={"recover_grace": "200ms"},
+        script={"default": stories.STEPS, "events": {"1": [steps]}})
+    event_id, _ = stories.mention(connector)
+    assert connector.wait_end() == -signal.SIGKILL
+    left = [p for p in processes.find_belonging(
+        str(connector.folder.path), connector.folder.marker)
+        if p.comm in ("claude", "sleep")]
+    assert len(left) == 2, left
+    connector.start()
+    evidence = stories.settle(connector, stories.new_needles())
+    assert not any(map(processes.is_running, left))
+    assert stories.check_end(evidence, event_id, "supervisor") == (
+        outcome, "lost")
+    assert len(stories.notices(evidence, event_id)) == told
+    check_same_after_restart(connector, evidence)
+
+
+@pytest.mark.parametrize("when, state", [("before", "indeterminate"),
+                                         ("after", "sent")])
+def test_between_claim_and_receipt(make_connector, when, state):
+    """A notice that was claimed: adopted, or in doubt; never sent again."""
+    connector = stories.begin(make_connector, script={
+        "default": ["get", "ack-id", "fail"]})
+    fault = hold_post(connector, COMMENTS, when)
+    event_id, _ = stories.mention(connector)
+    connector.sim.wait("hits", 1, fault=fault)
+    kill_supervisor(connector)
+    connector.start()
+    evidence = stories.settle(connector, stories.new_needles())
+    notice, = stories.notices(evidence, event_id)
+    assert notice["state"] == state
+    assert len(evidence.messages) == (state == "sent")
+    check_same_after_restart(connector, evidence)
+
+
+def test_while_the_recording_is_read(make_connector):
+    """Undecided work is decided by the next start, and runs once."""
+    connector = stories.begin(make_connector)
+    connector.sim.gate(READ)
+    event_id, _ = stories.mention(connector)
+    connector.sim.wait("held", 1)
+    kill_supervisor(connector)
+    connector.sim.release(READ)
+    assert run_again(connector, event_id) == ("succeeded", "finished")
+
+
+def test_leaderless_group(make_connector):
+    """Its leader is gone and a grandchild alive: with a cgroup it is ended
+    and settled; without one nobody may be signalled, and it is held until
+    the tree is gone.
+    """
+    connector = stories.begin(make_connector, script={
+        "default": stories.STEPS,
+        "events": {"1": [["get", "grandchild", "kill", "exit:0"]]}})
+    has_cgroup = bool(connector.status()["data"]["supervisor"].get("cgroup"))
+    event_id, _ = stories.mention(connector)
+    assert connector.wait_end() == -signal.SIGKILL
+    child = harness.wait_for(lambda: connector.agent_records("grandchild"),
+                             what="the grandchild")[0]["child"]
+    grandchild = processes.read_process(child)
+    leader = grandchild.pgid
+    harness.wait_for(lambda: processes.read_process(leader) is None,
+                     what="the leader's end")
+    connector.start()
+    if not has_cgroup:
+        connector.wait_log("held")
+        assert connector.event_state(event_id) == "dispatched"
+        assert processes.is_running(grandchild)
+        assert connector.sim.messages() == []
+        assert connector.stop() == 143
+        assert processes.send_signal(grandchild, signal.SIGKILL)
+        harness.wait_for(lambda: not processes.is_running(grandchild),
+                         what="the grandchild's end")
+        connector.start()
+    evidence = stories.settle(connector, stories.new_needles())
+    assert not processes.is_running(grandchild)
+    assert stories.check_end(evidence, event_id, "supervisor") == (
+        "unknown", "lost")
+    check_same_after_restart(connector, evidence)

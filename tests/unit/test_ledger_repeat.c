@@ -1,0 +1,359 @@
+/*
+ * Every request that changes something, sent again after the ledger died
+ * behind its first answer (design 3.1): one effect, the promised answer.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/buffer.h"
+#include "tests/unit/ledger_fixture.h"
+
+#define HASH "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define STAMP "2026-01-05T09:10:00.000000000Z"
+
+static char token[TOKEN_LEN + 1];
+static struct msg verdict;
+
+/* ---- where the story stands before the request ------------------------- */
+
+static void
+nothing(struct fixture *f)
+{
+}
+
+static void
+position(struct fixture *f)
+{
+	struct msg m = {.type = MSG_CHECKPOINT};
+
+	m.checkpoint = (struct msg_checkpoint){"key", "lineage", "p", 0};
+	(void)fixture_get(f, &m, ROLE_INTAKE, "", MSG_DONE);
+}
+
+static void
+seen(struct fixture *f)
+{
+	(void)record_event(f, 101);
+	verdict = verdict_of(f, 101, "admitted");
+}
+
+static void
+admitted(struct fixture *f)
+{
+	(void)record_event(f, 101);
+	(void)admit_event(f, 101, "k");
+}
+
+static void
+launched(struct fixture *f)
+{
+	admitted(f);
+	(void)snprintf(token, sizeof(token), "%s", launch(f, 101, ATT_1));
+}
+
+static void
+failed_start(struct fixture *f)
+{
+	launched(f);
+	(void)spawn_failed(f, ATT_1);
+	(void)launch(f, 101, ATT_2);
+}
+
+static void
+pulled(struct fixture *f)
+{
+	launched(f);
+	(void)get_dispatch(f, token, 0, ATT_1);
+}
+
+static void
+guard_due(struct fixture *f)
+{
+	admitted(f);
+	fixture_wait(30000);
+}
+
+static void
+guard_claimed(struct fixture *f)
+{
+	guard_due(f);
+	(void)claim(f, NONCE_1);
+}
+
+/* ---- the requests ------------------------------------------------------ */
+
+static const int64_t candidates[] = {77};
+
+static const struct {
+	void (*before)(struct fixture *f);
+	enum role_id from;
+	struct msg m;
+	/* Columns that the repeat may write again; or NULL. */
+	const char *rewritten;
+} rows[] = {
+    {nothing, ROLE_INTAKE,
+	{.type = MSG_RECORD,
+	    .record = {.event_id = 101,
+		.lane = "poll",
+		.event_type = "x",
+		.kind = "x",
+		.action = "x",
+		.bucket_id = 1,
+		.creator_id = 1,
+		.recording_id = 1,
+		.created_at = STAMP}},
+	NULL},
+    {nothing, ROLE_INTAKE,
+	{.type = MSG_CHECKPOINT, .checkpoint = {"key", "lineage", "p", 7}},
+	NULL},
+    {position, ROLE_INTAKE,
+	{.type = MSG_DROP_POSITION, .drop_position = {"key", "p"}}, NULL},
+    {nothing, ROLE_INTAKE,
+	{.type = MSG_GAP, .gap = {NONCE_1, "epoch", {true, 5}, "replay", ""}},
+	NULL},
+    {nothing, ROLE_SUPERVISOR,
+	{.type = MSG_CONNECTION, .connection = {"running", 7, ""}}, NULL},
+    {seen, ROLE_INTAKE, {.type = MSG_VERDICT}, NULL},
+    {admitted, ROLE_DISPATCHER,
+	{.type = MSG_LAUNCH, .launch = {ATT_1, 101, 1, "claude", "", 1000}},
+	"token_sha256 rekeys"},
+    {launched, ROLE_DISPATCHER, {.type = MSG_REKEY, .rekey = {ATT_1}},
+	"token_sha256 rekeys"},
+    {launched, ROLE_DISPATCHER,
+	{.type = MSG_RUNNING, .running = {ATT_1, 42, 42, 7, "s"}}, NULL},
+    {launched, ROLE_DISPATCHER, {.type = MSG_PROGRESS, .progress = {ATT_1}},
+	"progress_at"},
+    {launched, ROLE_DISPATCHER, {.type = MSG_REFUSAL, .refusal = {ATT_1, 1}},
+	NULL},
+    {launched, ROLE_DISPATCHER,
+	{.type = MSG_END,
+	    .end = {.attempt = ATT_1, .stop_reason = "lost", .refusals = 2}},
+	NULL},
+    {pulled, ROLE_DISPATCHER,
+	{.type = MSG_END, .end = {.attempt = ATT_1, .stop_reason = "finished"}},
+	NULL},
+    {launched, ROLE_DISPATCHER,
+	{.type = MSG_END,
+	    .end = {.attempt = ATT_1,
+		.stop_reason = "failed",
+		.spawn_failed = true}},
+	NULL},
+    {failed_start, ROLE_DISPATCHER,
+	{.type = MSG_END,
+	    .end = {.attempt = ATT_2,
+		.stop_reason = "failed",
+		.spawn_failed = true}},
+	NULL},
+    {guard_due, ROLE_OUTBOX, {.type = MSG_CLAIM, .claim = {NONCE_1, 0}}, NULL},
+    {guard_claimed, ROLE_OUTBOX,
+	{.type = MSG_RECEIPT, .receipt = {1, NONCE_1, 77}}, NULL},
+    {guard_claimed, ROLE_OUTBOX,
+	{.type = MSG_REFUSED, .refused = {1, NONCE_1, "403"}}, NULL},
+    {guard_claimed, ROLE_OUTBOX,
+	{.type = MSG_DEFER, .defer = {1, NONCE_1, 1, 1000}}, "reconcile_at"},
+    {guard_claimed, ROLE_OUTBOX,
+	{.type = MSG_IN_DOUBT, .in_doubt = {1, NONCE_1, 10, "listing failed"}},
+	NULL},
+    {guard_claimed, ROLE_OUTBOX,
+	{.type = MSG_LISTED, .listed = {1, NONCE_1, {candidates, 1}}}, NULL},
+    {nothing, ROLE_OUTBOX,
+	{.type = MSG_RENEWAL_HOLD,
+	    .renewal_hold = {NONCE_1, "throttled", STAMP}},
+	NULL},
+    {launched, ROLE_MCPD,
+	{.type = MSG_GET_DISPATCH, .get_dispatch = {token, 0}}, NULL},
+    {pulled, ROLE_MCPD,
+	{.type = MSG_ACK_DISPATCH, .ack_dispatch = {token, 101, {true, 7}}},
+	NULL},
+    {pulled, ROLE_MCPD,
+	{.type = MSG_COMPLETE_DISPATCH,
+	    .complete_dispatch = {token, 101, "failed", {NULL, 0}, {true, 9}}},
+	NULL},
+    {pulled, ROLE_MCPD,
+	{.type = MSG_POST,
+	    .post = {token, 101, "worker_reply", HASH, {"<p>x</p>", 8},
+		{"x", 1}}},
+	NULL},
+};
+
+/* ---- the ledger as text ------------------------------------------------ */
+
+static void
+dump_rows(struct fixture *f, struct buffer *b, const char *table,
+    const char *rewritten)
+{
+	char text[128];
+	sqlite3_stmt *stmt;
+	int i;
+
+	(void)snprintf(text, sizeof(text), "SELECT * FROM %s", table);
+	assert_int_equal(
+	    SQLITE_OK, sqlite3_prepare_v2(f->l.db, text, -1, &stmt, NULL));
+	while (sqlite3_step(stmt) == SQLITE_ROW) {
+		for (i = 0; i < sqlite3_column_count(stmt); i++) {
+			const char *name = sqlite3_column_name(stmt, i);
+
+			if (rewritten != NULL && strstr(rewritten, name))
+				continue;
+			buffer_printf(
+			    b, "%s.%s=%s\n", table, name, row_text(stmt, i));
+		}
+	}
+	(void)sqlite3_finalize(stmt);
+}
+
+static char *
+dump(struct fixture *f, const char *rewritten)
+{
+	static const char *const tables[] = {"events", "checkpoints", "losses",
+	    "loss_ids", "gaps", "tasks", "task_events", "attempts", "outbox",
+	    "renewal_holds", "decisions", "connection"};
+	struct buffer b = {0};
+	size_t i;
+
+	for (i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
+		dump_rows(f, &b, tables[i], rewritten);
+	return buffer_take(&b, NULL);
+}
+
+/* The parts of two replies that a repeat must say again. */
+static void
+assert_same_answer(const struct msg *a, const struct msg *b)
+{
+	if (b->type == MSG_FAILED)
+		fail_msg("%s: %s", b->failed.reason, b->failed.text);
+	assert_int_equal(a->type, b->type);
+	switch (b->type) {
+	case MSG_RECORDED:
+		assert_false(b->recorded.is_new);
+		break;
+	case MSG_VERDICT_IS:
+		assert_false(b->verdict_is.applied); /* is success */
+		assert_string_equal(a->verdict_is.state, b->verdict_is.state);
+		break;
+	case MSG_ENDED:
+		assert_string_equal(a->ended.stop_reason, b->ended.stop_reason);
+		assert_int_equal(a->ended.unknown, b->ended.unknown);
+		assert_int_equal(a->ended.withdrawn, b->ended.withdrawn);
+		break;
+	case MSG_CLAIMED:
+		assert_true(b->claimed.found);
+		assert_int_equal(a->claimed.intent_id, b->claimed.intent_id);
+		break;
+	case MSG_SETTLED:
+		assert_string_equal(a->settled.state, b->settled.state);
+		break;
+	case MSG_INSTRUCTION:
+		assert_int_equal(
+		    a->instruction.event_id, b->instruction.event_id);
+		break;
+	case MSG_REPORT_IS:
+		assert_string_equal(
+		    a->report_is.delivery, b->report_is.delivery);
+		break;
+	case MSG_POST_IS:
+		assert_int_equal(a->post_is.intent_id, b->post_is.intent_id);
+		break;
+	case MSG_LAUNCHED:
+		assert_int_equal(a->launched.task_id, b->launched.task_id);
+		break;
+	default:
+		break;
+	}
+}
+
+static void
+repeat_row(size_t i)
+{
+	struct msg m = rows[i].m, *first, *second;
+	const char *attempt = rows[i].from == ROLE_MCPD ? ATT_1 : "";
+	char *before, *after;
+	struct fixture *f;
+	void *state;
+
+	(void)fixture_setup(&state);
+	f = state;
+	rows[i].before(f);
+	if (m.type == MSG_VERDICT)
+		m = verdict;
+	first = fixture_ask(f, &m, rows[i].from, attempt);
+	if (first->type == MSG_FAILED)
+		fail_msg("%s: %s", msg_name(m.type), first->failed.text);
+	before = dump(f, rows[i].rewritten);
+	fixture_restart(f);
+	fixture_wait(1000);
+	fixture_forget(f);
+	second = fixture_ask(f, &m, rows[i].from, attempt);
+	assert_same_answer(first, second);
+	after = dump(f, rows[i].rewritten);
+	assert_string_equal(before, after);
+	assert_int_equal(0, f->line_count);
+	free(before);
+	free(after);
+	(void)fixture_teardown(&state);
+}
+
+static void
+a_repeat_has_no_second_effect(void **state)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		repeat_row(i);
+}
+
+/* The table of messages says which requests have a key; all are tried. */
+static void
+every_request_with_a_key_is_tried(void **state)
+{
+	const struct msg_info *info;
+	size_t i;
+	int type;
+
+	for (type = 0; type < MSG_COUNT; type++) {
+		info = msg_info(type);
+		if (info == NULL || *info->key == '\0' ||
+		    info->to != 1u << ROLE_LEDGER)
+			continue;
+		for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+			if ((int)rows[i].m.type == type)
+				break;
+		}
+		if (i == sizeof(rows) / sizeof(rows[0]))
+			fail_msg("%s is not tried", info->name);
+	}
+}
+
+/* And every request to the ledger has its handler. */
+static void
+every_request_has_a_handler(void **state)
+{
+	const struct msg_info *info;
+	int type;
+
+	for (type = 0; type < MSG_COUNT; type++) {
+		info = msg_info(type);
+		if (info == NULL || info->to != 1u << ROLE_LEDGER ||
+		    !msg_is_request(type))
+			continue;
+		if (ledger_handlers[type] == NULL)
+			fail_msg("%s has no handler", info->name);
+	}
+}
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_repeat_has_no_second_effect),
+	    cmocka_unit_test(every_request_with_a_key_is_tried),
+	    cmocka_unit_test(every_request_has_a_handler),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
