@@ -1,4 +1,9 @@
-#include <openssl/evp.h>
+/*
+ * Its own functions for SHA-256, not EVP's, which need the whole library and
+ * read its configuration: 0.7 MB and 1.5 ms for each process.
+ */
+#define OPENSSL_API_COMPAT 0x10100000L
+#include <openssl/sha.h>
 
 #include "common/digest.h"
 #include "common/log.h"
@@ -8,13 +13,14 @@ digest_sha256_hex(
     const void *bytes, size_t len, char out[static DIGEST_HEX_SIZE])
 {
 	static const char digits[] = "0123456789abcdef";
-	unsigned char hash[DIGEST_HEX_LEN / 2];
-	unsigned n = sizeof(hash), i;
+	unsigned char hash[SHA256_DIGEST_LENGTH];
+	SHA256_CTX ctx;
+	size_t i;
 
-	if (EVP_Digest(bytes, len, hash, &n, EVP_sha256(), NULL) != 1 ||
-	    n != sizeof(hash))
+	if (SHA256_Init(&ctx) != 1 || SHA256_Update(&ctx, bytes, len) != 1 ||
+	    SHA256_Final(hash, &ctx) != 1)
 		fatalx("libcrypto has no SHA-256");
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < sizeof(hash); i++) {
 		out[2 * i] = digits[hash[i] >> 4];
 		out[2 * i + 1] = digits[hash[i] & 0xf];
 	}

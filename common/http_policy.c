@@ -1,3 +1,5 @@
+#include <sys/stat.h>
+
 #include <fcntl.h>
 #ifdef __GLIBC__
 #include <nss.h>
@@ -14,32 +16,33 @@
 #include "common/url.h"
 #include "common/xmalloc.h"
 
-#define CERTIFICATES_MAX ((size_t)8 * 1024 * 1024)
+#define CERTIFICATES_MAX (8 * 1024 * 1024)
 
 static struct curl_blob certificates; /* read before the walls go up */
 
 static int
 certificates_read(const char *path, struct error *e)
 {
-	unsigned char *bytes = NULL;
+	struct stat st;
 	size_t len = 0;
-	ssize_t n;
+	ssize_t n = 1;
 	int fd;
 
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	if (fd == -1)
+	if (fd == -1 || fstat(fd, &st) == -1)
 		return error_errno(e, "%s", path);
-	do {
-		bytes = xreallocarray(bytes, 1, len + 65536);
-		n = read(fd, bytes + len, 65536);
+	if (!S_ISREG(st.st_mode) || st.st_size == 0 ||
+	    st.st_size > CERTIFICATES_MAX)
+		return error_set(e, "%s: no file of certificates", path);
+	certificates.data = xmalloc((size_t)st.st_size);
+	while (len < (size_t)st.st_size && n > 0) {
+		n = read(fd, (char *)certificates.data + len,
+		    (size_t)st.st_size - len);
 		len += n > 0 ? (size_t)n : 0;
-	} while (n > 0 && len <= CERTIFICATES_MAX);
-	(void)close(fd);
-	if (n != 0 || len == 0) {
-		free(bytes);
-		return error_set(e, "%s: cannot be read whole", path);
 	}
-	certificates.data = bytes;
+	if (n == -1)
+		return error_errno(e, "%s", path);
+	(void)close(fd);
 	certificates.len = len;
 	certificates.flags = CURL_BLOB_NOCOPY;
 	return 0;
@@ -56,11 +59,8 @@ certificates_find(struct error *e)
 	    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
 	    "/etc/ssl/cert.pem",
 	};
-	const char *named = getenv("SSL_CERT_FILE");
 	size_t i;
 
-	if (named != NULL && *named != '\0')
-		return certificates_read(named, e);
 	for (i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
 		if (access(paths[i], R_OK) == 0)
 			return certificates_read(paths[i], e);

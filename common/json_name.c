@@ -109,12 +109,13 @@ names_order(const void *x, const void *y)
 const struct json_name *
 json_names_close(struct json_names *n, unsigned depth)
 {
-	struct json_name *list = n->list + n->first[depth], *found = NULL;
+	struct json_name *list, *found = NULL;
 	size_t i, count = n->count - n->first[depth];
 
 	n->count = n->first[depth];
 	if (count < 2)
 		return NULL;
+	list = n->list + n->first[depth];
 	qsort(list, count, sizeof(*list), names_order);
 	for (i = 1; i < count; i++) {
 		if (json_name_compare(&list[i - 1], &list[i]) != 0)

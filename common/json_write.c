@@ -30,19 +30,44 @@ write_char(struct buffer *b, uint32_t cp, const char *bytes, size_t n)
 	}
 }
 
+/* So many bytes go as they are, and at once: most of what is written. */
+static size_t
+plain_run(const char *text, size_t len)
+{
+	size_t n = 0;
+
+	while (n < len && text[n] >= 0x20 && text[n] < 0x7f &&
+	    text[n] != '"' && text[n] != '\\')
+		n++;
+	return n;
+}
+
+static size_t
+write_next(struct buffer *b, const char *text, size_t len)
+{
+	size_t n = plain_run(text, len);
+	uint32_t cp;
+
+	if (n != 0) {
+		buffer_add(b, text, n);
+		return n;
+	}
+	n = utf8_next(text, len, &cp);
+	if (n == 0) {
+		buffer_add_text(b, UTF8_REPLACEMENT_TEXT);
+		return 1;
+	}
+	write_char(b, cp, text, n);
+	return n;
+}
+
 void
 json_write_string(struct buffer *b, const char *text, size_t len)
 {
-	uint32_t cp;
-	size_t i, n;
+	size_t i = 0;
 
 	buffer_add_char(b, '"');
-	for (i = 0; i < len; i += n == 0 ? 1 : n) {
-		n = utf8_next(text + i, len - i, &cp);
-		if (n == 0)
-			buffer_add_text(b, UTF8_REPLACEMENT_TEXT);
-		else
-			write_char(b, cp, text + i, n);
-	}
+	while (i < len)
+		i += write_next(b, text + i, len - i);
 	buffer_add_char(b, '"');
 }

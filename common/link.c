@@ -91,7 +91,7 @@ chunk_free(struct chunk *c)
 }
 
 static void
-link_destroy(struct link *link)
+link_drop_queue(struct link *link)
 {
 	struct chunk *c;
 
@@ -99,6 +99,13 @@ link_destroy(struct link *link)
 		TAILQ_REMOVE(&link->queue, c, entry);
 		chunk_free(c);
 	}
+	link->queued = 0;
+}
+
+static void
+link_destroy(struct link *link)
+{
+	link_drop_queue(link);
 	while (link->fd_count > 0)
 		(void)close(link->fds[--link->fd_count]);
 	event_free(link->readable);
@@ -247,9 +254,17 @@ link_write_one(struct link *link, struct chunk *c)
 	return true;
 }
 
+/* A failure that passes by itself: the bytes wait. */
+static bool
+write_may_pass_later(int code)
+{
+	return code == EAGAIN || code == ENOBUFS || code == ETOOMANYREFS;
+}
+
 /*
  * A write that fails for good says nothing here: the peer is gone, and the
- * reading side will find what it still wrote, then its end.
+ * reading side will find what it still wrote, then its end. What was for it
+ * is dropped, or it would keep the link from being read.
  */
 void
 link_flush(struct link *link)
@@ -260,8 +275,9 @@ link_flush(struct link *link)
 		if (!link_write_one(link, c))
 			break;
 	}
-	if (c != NULL && !link->is_over &&
-	    (errno == EAGAIN || errno == ENOBUFS || errno == ETOOMANYREFS))
+	if (c != NULL && !write_may_pass_later(errno))
+		link_drop_queue(link);
+	else if (c != NULL && !link->is_over)
 		(void)event_add(link->writable, NULL);
 	link_reading(link);
 }

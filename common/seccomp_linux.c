@@ -57,6 +57,8 @@
 #define ALLOW_IF2(when, name, a, b) {when, 0, SCMP_SYS(name), 0, 2, {a, b}}
 #define REFUSE(unless, name, error) \
 	{ANY, unless, SCMP_SYS(name), error, 0, {{0}}}
+#define WRITE_REFUSED(name, n, mask, value) \
+	{RPATH, WPATH, SCMP_SYS(name), EACCES, 1, {BITS(n, mask, value)}}
 #define REFUSE_IF(unless, name, error, a) \
 	{ANY, unless, SCMP_SYS(name), error, 1, {a}}
 #define READS_ONLY(name, flags) \
@@ -191,6 +193,10 @@ static const struct call calls[] = {
     READS_ONLY(openat, 2),
     ALLOW(WPATH, open),
     ALLOW(WPATH, openat),
+    /* Who only reads files is asked by SQLite to write first, and lives. */
+    WRITE_REFUSED(openat, 2, O_ACCMODE, O_WRONLY),
+    WRITE_REFUSED(openat, 2, O_ACCMODE, O_RDWR),
+    WRITE_REFUSED(openat, 2, O_CREAT, O_CREAT),
     REFUSE(FILES, open, EACCES),
     REFUSE(FILES, openat, EACCES),
     ALLOW(FILES, stat),

@@ -176,8 +176,12 @@ inspection_prepare(struct inspection *i, const struct paths *paths,
 	    path_state_dir(paths->state_root, who.account_id, who.agent_id);
 	e->code = 0;
 	if (stat(i->state_dir, &st) == -1) {
-		(void)error_errno(e, "%s", i->state_dir);
-		e->code = errno == ENOENT ? EXIT_NOT_RUNNING : EXIT_REFUSED;
+		bool is_missing = errno == ENOENT;
+
+		(void)error_errno(e, "%s%s",
+		    is_missing ? "the connector has not run yet: " : "",
+		    i->state_dir);
+		e->code = is_missing ? EXIT_NOT_RUNNING : EXIT_REFUSED;
 		return -1;
 	}
 	i->uid = st.st_uid;

@@ -1,4 +1,5 @@
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@ struct work {
 	struct admission *admission; /* NULL: this place is free */
 	int64_t event_id;
 	struct decision *decision; /* NULL once decided */
+	bool is_blocked;           /* by its verdict */
 };
 
 struct admission {
@@ -91,6 +93,9 @@ verdict_answered(struct peer *ledger, struct msg *reply, void *arg)
 	if (reply->type != MSG_FAILED && !reply->verdict_is.applied)
 		log_debug(
 		    "event %" PRId64 ": was decided already", w->event_id);
+	/* When it is tried again is told at the end of a walk. */
+	if (w->is_blocked)
+		walk_back(a, w->event_id);
 	work_end(w);
 }
 
@@ -103,6 +108,7 @@ decision_done(const struct pointer *p, const struct policy *policy,
 	struct work *w = arg;
 
 	w->decision = NULL;
+	w->is_blocked = v->state == VERDICT_BLOCKED;
 	verdict_fill(v, p, policy->config->limits, &stamps, &m.verdict);
 	(void)peer_request(w->admission->in->ledger, &m, verdict_answered, w);
 }
@@ -134,6 +140,9 @@ work_begin(struct admission *a, const struct msg_undecided *u)
 
 	if (clock_parse(u->seen_at, &p.seen_at_ns) == -1)
 		p.seen_at_ns = clock_wall_ns();
+	(void)snprintf(p.blocked_for, sizeof(p.blocked_for), "%s", u->reason);
+	if (clock_parse(u->retry_since, &p.blocked_since_ns) == -1)
+		p.blocked_for[0] = '\0';
 	w->admission = a;
 	w->event_id = u->event_id;
 	a->busy++;

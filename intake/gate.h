@@ -15,6 +15,8 @@ struct pointer {
 	struct opt performed_by_id;
 	const char *actor_type;
 	int64_t seen_at_ns;
+	char blocked_for[65];     /* the present reason, or "" */
+	int64_t blocked_since_ns; /* since when for that reason */
 };
 
 /* What can make an event a request, in no order of weight. */

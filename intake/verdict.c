@@ -175,8 +175,8 @@ text_or_none(const char *text)
 }
 
 static void
-fill_retry(const struct verdict *v, const int64_t *limits,
-    struct verdict_stamps *stamps)
+fill_retry(const struct verdict *v, const struct pointer *p,
+    const int64_t *limits, struct verdict_stamps *stamps)
 {
 	struct retry_clock c = {
 	    .retry_at = v->retry_at_ns,
@@ -189,6 +189,9 @@ fill_retry(const struct verdict *v, const int64_t *limits,
 	if (v->state != VERDICT_BLOCKED)
 		return;
 	c.now = c.since = clock_wall_ns();
+	/* The window runs from the first verdict of the same reason. */
+	if (strcmp(p->blocked_for, v->reason) == 0)
+		c.since = p->blocked_since_ns;
 	next = verdict_next_retry(v->reason, &c);
 	if (next != 0)
 		clock_stamp_ns(next, stamps->next_retry_at);
@@ -203,7 +206,7 @@ verdict_fill(const struct verdict *v, const struct pointer *p,
 {
 	const char *url = text_or_none(v->recording_url);
 
-	fill_retry(v, limits, stamps);
+	fill_retry(v, p, limits, stamps);
 	*out = (struct msg_verdict){
 	    .event_id = p->event_id,
 	    .revision = p->revision,

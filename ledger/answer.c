@@ -52,6 +52,7 @@ answer_memory(struct answer *a, size_t len)
 
 	piece->next = a->memory;
 	a->memory = piece;
+	a->bytes += len;
 	return piece->bytes;
 }
 

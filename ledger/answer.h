@@ -36,7 +36,8 @@ struct answer {
 	 * end becomes the reply's FD field, once its hash is committed.
 	 */
 	char token[TOKEN_LEN + 1];
-	struct piece *memory; /* what the reply's fields point into */
+	struct piece *memory; /* what the reply's fields point into, */
+	size_t bytes;         /* and how much that is */
 };
 
 /* Zero first: `struct answer a = {0}` is not enough. */

@@ -233,42 +233,33 @@ group_begin(struct turn *t)
 }
 
 /*
- * COUNT requests in one transaction. False: it was undone as a whole, and none
- * of their answers counts.
+ * Requests in one transaction: COUNT, or fewer when their answers grow large.
+ * Returns how many; 0 when it was undone as a whole, and no answer counts.
  */
-static bool
+static size_t
 group_run(struct turn *t, struct waiting *first, size_t count)
 {
 	int64_t depth = t->l->depth;
-	size_t i;
+	size_t i, bytes = 0;
 
-	if (!group_begin(t))
-		return false;
-	for (i = 0; i < count; i++) {
+	if (!group_begin(t)) {
+		for (i = 0; i < count; i++)
+			waiting_postpone(&first[i]);
+		return count;
+	}
+	for (i = 0; i < count && bytes < TURN_ANSWER_BYTES; i++) {
 		if (!request_run(t, &first[i])) {
 			t->l->depth = depth;
 			sql_reset_all(t->l);
-			return false;
+			return 0;
 		}
+		bytes += first[i].answer.bytes;
 	}
 	t->l->rc = SQLITE_OK;
 	if (sql_run(t->l, STMT_COMMIT, WITH_NOTHING) == -1)
 		t->ops->unknown(t->l->error.text, t->arg);
 	sql_reset_all(t->l);
-	return true;
-}
-
-/* After a group was lost its requests run again, each by itself. */
-static void
-turn_run_alone(struct turn *t)
-{
-	size_t i;
-
-	for (i = 0; i < t->count; i++) {
-		answer_clear(&t->waiting[i].answer);
-		if (!group_run(t, &t->waiting[i], 1))
-			waiting_postpone(&t->waiting[i]);
-	}
+	return i;
 }
 
 /* ---- the answers ------------------------------------------------------- */
@@ -305,14 +296,14 @@ answer_fill_pipe(struct answer *a)
 }
 
 static void
-turn_send_lines(struct turn *t)
+group_send_lines(struct turn *t, struct waiting *first, size_t count)
 {
 	bool any = false;
 	struct line *line;
 	size_t i;
 
-	for (i = 0; i < t->count; i++) {
-		STAILQ_FOREACH (line, &t->waiting[i].answer.lines, entry) {
+	for (i = 0; i < count; i++) {
+		STAILQ_FOREACH (line, &first[i].answer.lines, entry) {
 			t->ops->line(line->text, t->arg);
 			any = true;
 		}
@@ -326,7 +317,7 @@ turn_send_lines(struct turn *t)
  * POST_SETTLED has its own receiver and intent.
  */
 static void
-turn_send_notices(struct turn *t, const struct answer *a, bool *told)
+group_send_notices(struct turn *t, const struct answer *a, bool *told)
 {
 	struct notice *n;
 
@@ -357,18 +348,32 @@ turn_send_notices(struct turn *t, const struct answer *a, bool *told)
 }
 
 static void
-turn_send(struct turn *t)
+group_send(struct turn *t, struct waiting *first, size_t count)
 {
 	bool told[MSG_COUNT] = {false};
 	size_t i;
 
-	turn_send_lines(t);
-	for (i = 0; i < t->count; i++) {
-		struct answer *a = &t->waiting[i].answer;
+	group_send_lines(t, first, count);
+	for (i = 0; i < count; i++) {
+		struct answer *a = &first[i].answer;
 
 		answer_fill_pipe(a);
-		t->ops->reply(&t->waiting[i].to, &a->reply, t->arg);
-		turn_send_notices(t, a, told);
+		t->ops->reply(&first[i].to, &a->reply, t->arg);
+		group_send_notices(t, a, told);
+	}
+}
+
+/* After a group was lost its requests run again, each by itself. */
+static void
+group_run_alone(struct turn *t, struct waiting *first, size_t count)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		answer_clear(&first[i].answer);
+		if (group_run(t, &first[i], 1) == 0)
+			waiting_postpone(&first[i]);
+		group_send(t, &first[i], 1);
 	}
 }
 
@@ -376,14 +381,19 @@ void
 turn_run(struct turn *t)
 {
 	int changes = sqlite3_total_changes(t->l->db);
+	size_t at, n;
 
-	if (t->count == 0)
-		return;
 	t->trouble_came = false;
-	if (!group_run(t, t->waiting, t->count))
-		turn_run_alone(t);
+	for (at = 0; at < t->count; at += n) {
+		n = group_run(t, &t->waiting[at], t->count - at);
+		if (n != 0) {
+			group_send(t, &t->waiting[at], n);
+		} else {
+			n = t->count - at;
+			group_run_alone(t, &t->waiting[at], n);
+		}
+	}
 	turn_untrouble(t, changes);
-	turn_send(t);
 	turn_clear(t);
 	if (t->l->wal_bytes >= WAL_MOST)
 		database_checkpoint(t->l);

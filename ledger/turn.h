@@ -12,6 +12,8 @@
 
 #define TURN_REQUESTS 256
 #define TURN_BYTES (1024 * 1024)
+/* What a group has to answer; the request that goes beyond is its last. */
+#define TURN_ANSWER_BYTES (8 * 1024 * 1024)
 
 /* Where a turn's results go; all of it after the COMMIT. */
 struct turn_ops {

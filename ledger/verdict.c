@@ -65,6 +65,8 @@ handle_next_undecided(
 	u->recording_id = row_int(row, 5);
 	u->actor_type = answer_text(a, row_text(row, 6));
 	u->seen_at = answer_text(a, row_text(row, 7));
+	u->reason = answer_text(a, row_text(row, 8));
+	u->retry_since = answer_text(a, row_text(row, 9));
 	return 0;
 }
 

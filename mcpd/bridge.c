@@ -125,13 +125,10 @@ queue_flush(struct queue *q, int fd)
 
 /* ---- ends ------------------------------------------------------------- */
 
-/* The agent is done with us: there is nothing to lose. */
+/* The agent is done with us: what it has not read it does not want. */
 static _Noreturn void
-end_quietly(struct bridge *b)
+end_quietly(void)
 {
-	if (b->mcpd != -1)
-		(void)queue_flush(&b->to_mcpd, b->mcpd);
-	(void)queue_flush(&b->to_agent, STDOUT_FILENO);
 	exit_now(EXIT_OK);
 }
 
@@ -256,7 +253,7 @@ agent_readable(struct bridge *b)
 	if (n == -1 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0)
-		end_quietly(b);
+		end_quietly();
 	lines_added(&b->from_agent, (size_t)n);
 	while (lines_next(&b->from_agent, &line) != LINES_NONE) {
 		store_sent(&b->store, &line);
@@ -313,9 +310,9 @@ agent_check(struct bridge *b, const struct pollfd pfd[POLL_COUNT])
 	if (pfd[AGENT_IN].revents & POLLIN)
 		agent_readable(b);
 	else if (pfd[AGENT_IN].revents & (POLLHUP | POLLERR | POLLNVAL))
-		end_quietly(b);
+		end_quietly();
 	if (pfd[AGENT_OUT].revents & (POLLHUP | POLLERR | POLLNVAL))
-		end_quietly(b);
+		end_quietly();
 }
 
 static void
@@ -336,7 +333,7 @@ static void
 write_all(struct bridge *b)
 {
 	if (queue_flush(&b->to_agent, STDOUT_FILENO) == -1)
-		end_quietly(b);
+		end_quietly();
 	if (b->mcpd != -1 && queue_flush(&b->to_mcpd, b->mcpd) == -1)
 		queue_clear(&b->to_mcpd);
 }
@@ -355,7 +352,7 @@ bridge_run(struct bridge *b, const sigset_t *unblocked)
 		    errno != EINTR)
 			fatal("ppoll");
 		if (is_told_to_end)
-			end_quietly(b);
+			end_quietly();
 		agent_check(b, pfd);
 		mcpd_check(b, pfd[MCPD].revents);
 		write_all(b);

@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/digest.h"
 #include "common/exit.h"
 #include "common/log.h"
 #include "common/process.h"
@@ -67,16 +66,6 @@ static const struct peer_ops intake_ops = {.handlers = intake_handlers};
 
 /* ---- the role --------------------------------------------------------- */
 
-/* libcrypto reads its configuration at its first use: now, not later. */
-static int
-mcpd_prepare(struct role *r, struct error *e)
-{
-	char hex[DIGEST_HEX_SIZE];
-
-	digest_sha256_hex("", 0, hex);
-	return 0;
-}
-
 static void
 mcpd_configured(struct role *r)
 {
@@ -118,7 +107,6 @@ static const struct role_row row = {
     .nofile = 1024,       /* each request may hold two memory files */
     .writes_files = true, /* memory files */
     .sandbox = &mcpd_profile,
-    .prepare = mcpd_prepare,
     .peers =
 	{
 	    [ROLE_SUPERVISOR] = &supervisor_ops,

@@ -152,15 +152,3 @@ accounts_control_group(const struct supervisor *sv, gid_t *gid, struct error *e)
 	*gid = gr->gr_gid;
 	return 0;
 }
-
-void
-accounts_free(struct supervisor *sv)
-{
-	struct account *a = &sv->worker_account;
-
-	free(a->name);
-	free(a->home);
-	free(a->shell);
-	free(a->groups);
-	memset(a, 0, sizeof(*a));
-}

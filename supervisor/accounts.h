@@ -18,6 +18,5 @@ int accounts_resolve(struct supervisor *sv, struct error *e);
 /* The group that may read the control socket. As a person: one's own. */
 int accounts_control_group(
     const struct supervisor *sv, gid_t *gid, struct error *e);
-void accounts_free(struct supervisor *sv);
 
 #endif

@@ -483,28 +483,11 @@ child_drain(struct child *c, int64_t bound_ms)
 }
 
 void
-child_kill(struct child *c, const char *why)
-{
-	log_info("%s (pid %ld): %s: ending it", c->name, (long)c->pid, why);
-	c->wanted = false;
-	if (c->pid == 0)
-		return;
-	child_signal(c, SIGKILL);
-	child_enter(c, CHILD_KILLED, 0);
-}
-
-void
 child_more_time(struct child *c)
 {
 	if (c->state == CHILD_STARTING)
 		child_enter(
 		    c, CHILD_STARTING, child_limit(c, LIMIT_ready_deadline));
-}
-
-pid_t
-child_pid(const struct child *c)
-{
-	return c->pid;
 }
 
 struct peer *

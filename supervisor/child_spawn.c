@@ -214,26 +214,33 @@ configure_send(struct msg *m, void *arg)
 	peer_notice(c->peer, m);
 }
 
-void
-child_configure(struct child *c)
-{
-	config_write(c->sv->settings->config, configure_send, c);
-}
-
-/* Where attempts are contained; what is not known is "". */
+/*
+ * Where attempts are contained; "" without cgroups, and where a launcher may
+ * lead the worker out of its own: an empty one would then prove nothing.
+ */
 static void
 tell_containment(struct child *c)
 {
+	const struct settings *s = c->sv->settings;
 	const char *base = c->sv->cgroup_base;
 	struct msg m = {.type = MSG_CONTAINMENT};
-	char *text;
+	char *text = NULL;
 
-	(void)xasprintf(&text, "%s%s%s",
-	    base == NULL ? "" : "cgroup:", base == NULL ? "" : base,
-	    base == NULL ? "" : "/");
+	if (base != NULL &&
+	    (s->worker.launcher.count == 0 || s->worker.launcher_keeps_tree))
+		(void)xasprintf(&text, "cgroup:%s/", base);
 	m.containment.base = text;
 	peer_notice(c->peer, &m);
 	free(text);
+}
+
+void
+child_configure(struct child *c)
+{
+	/* First: what is launched by the new generation goes by it. */
+	if (c->role == ROLE_DISPATCHER)
+		tell_containment(c);
+	config_write(c->sv->settings->config, configure_send, c);
 }
 
 static void
@@ -329,8 +336,6 @@ child_spawn(struct child *c, struct error *e)
 		tell_credential(c, &secret);
 		credential_wipe(&secret);
 	}
-	if (c->role == ROLE_DISPATCHER)
-		tell_containment(c);
 	if (links_make(c, e) == -1) {
 		/* Half linked it would wait for ever: its death is retried. */
 		log_warnx("%s: %s", c->name, e->text);

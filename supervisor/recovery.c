@@ -22,6 +22,7 @@ struct recovery {
 	struct reply_to to;
 	int64_t grace_ms;
 	struct tree *tree; /* while it is being ended */
+	char *cgroup;      /* the one that decides; or NULL */
 };
 
 static void
@@ -29,7 +30,11 @@ recovery_finish(struct recovery *r, enum fate fate, const char *text)
 {
 	struct msg m = {.type = MSG_TREE_IS};
 	char cut[TREE_TEXT_MAX + 1];
+	struct error e;
 
+	if (fate == FATE_GONE && r->cgroup != NULL &&
+	    cgroup_remove(r->cgroup, &e) == -1)
+		log_warnx("%s: %s", r->id, e.text);
 	past_put(&attempts.past, r->id, fate);
 	if (fate == FATE_HELD)
 		log_warnx("%s of an earlier run: held: %s", r->id, text);
@@ -41,6 +46,7 @@ recovery_finish(struct recovery *r, enum fate fate, const char *text)
 	peer_reply(&r->to, &m);
 	LIST_REMOVE(r, entry);
 	tree_free(r->tree);
+	free(r->cgroup);
 	free(r);
 }
 
@@ -98,24 +104,24 @@ is_in_our_base(const struct supervisor *sv, const char *path)
 static bool
 judge_by_cgroup(struct recovery *r, const char *containment)
 {
-	const char *path = containment + strlen(CGROUP_WORD);
+	const char *path;
 	struct error e;
 	int populated;
 
-	if (strncmp(containment, CGROUP_WORD, strlen(CGROUP_WORD)) != 0 ||
-	    !cgroup_path_is_ok(path, r->id) || !cgroup_proves(r->sv))
+	if (strncmp(containment, CGROUP_WORD, strlen(CGROUP_WORD)) != 0)
+		return false;
+	path = containment + strlen(CGROUP_WORD);
+	if (!cgroup_path_is_ok(path, r->id) || !cgroup_proves(r->sv))
 		return false;
 	populated = cgroup_populated(path, &e);
-	if (populated == 1) {
-		recovery_end_tree(r, tree_of_cgroup(r->sv->base, path));
-	} else if (populated == 0) {
-		(void)cgroup_remove(path, &e);
-		recovery_finish(r, FATE_GONE, "");
-	} else if (e.code == ENOENT && is_in_our_base(r->sv, path)) {
-		recovery_finish(r, FATE_GONE, "");
-	} else {
+	if (populated == -1 &&
+	    (e.code != ENOENT || !is_in_our_base(r->sv, path)))
 		return false;
-	}
+	r->cgroup = xstrdup(path);
+	if (populated == 1)
+		recovery_end_tree(r, tree_of_cgroup(r->sv->base, path));
+	else
+		recovery_finish(r, FATE_GONE, "");
 	return true;
 }
 

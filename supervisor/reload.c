@@ -213,22 +213,6 @@ reload_init(struct supervisor *sv)
 	reload_watch(r);
 }
 
-void
-reload_end(struct supervisor *sv)
-{
-	struct reload *r = sv->reload;
-
-	if (r == NULL)
-		return;
-	if (r->watch != NULL)
-		event_free(r->watch);
-	if (r->fd != -1)
-		(void)close(r->fd);
-	event_free(r->timer);
-	free(r);
-	sv->reload = NULL;
-}
-
 const char *
 reload_error(const struct supervisor *sv)
 {

@@ -14,7 +14,6 @@
 void reload_first(struct supervisor *sv, struct settings *s);
 /* Watch connect.json from now on. */
 void reload_init(struct supervisor *sv);
-void reload_end(struct supervisor *sv);
 /* Why the file does not load, "" if it does. */
 const char *reload_error(const struct supervisor *sv);
 

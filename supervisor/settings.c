@@ -1,16 +1,12 @@
 #include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/log.h"
 #include "common/xmalloc.h"
 #include "supervisor/settings.h"
 
-#define FILE_NAME "connect.json"
 #define CLASS_MAX 40
 #define WORKER_LIMIT_MAX 64
 
@@ -20,8 +16,7 @@ static const struct place at_limits = {NULL, "limits"};
 #define FIELD(field) offsetof(struct draft, field)
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
-/* ---- the account ------------------------------------------------------------
- */
+/* ---- the account ---------------------------------------------------- */
 
 /* Decimal digits above 0 without a leading zero, within int64. */
 static int

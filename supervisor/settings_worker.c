@@ -1,5 +1,4 @@
 #include <errno.h>
-#include <limits.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>

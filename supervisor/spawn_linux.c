@@ -1,5 +1,6 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include <errno.h>
 #include <sched.h>
@@ -34,10 +35,29 @@ fork_with(uint64_t flags, int cgroup_fd, int *pidfd)
 	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 }
 
+/* Without a pidfd it cannot be handed over; it was told nothing yet. */
+static pid_t
+fork_plain(int *pidfd)
+{
+	pid_t pid = fork();
+	int saved;
+
+	if (pid <= 0)
+		return pid;
+	*pidfd = spawn_pidfd(pid);
+	if (*pidfd != -1)
+		return pid;
+	saved = errno;
+	(void)kill(pid, SIGKILL);
+	(void)waitpid(pid, NULL, 0);
+	errno = saved;
+	return -1;
+}
+
 /*
  * Only one thread, and the child soon execs: the raw call is as good as
  * fork() here. Where it is too new for the kernel (or for a filter above us),
- * the child moves itself and the pidfd is opened for the unreaped pid.
+ * the child moves itself into the cgroup.
  */
 pid_t
 spawn_fork(int cgroup_fd, int *pidfd, bool *outside)
@@ -51,11 +71,7 @@ spawn_fork(int cgroup_fd, int *pidfd, bool *outside)
 	if (pid != -1 || (errno != ENOSYS && errno != EINVAL && errno != E2BIG))
 		return pid;
 	*outside = cgroup_fd != -1;
-	*pidfd = -1;
-	pid = fork();
-	if (pid > 0)
-		*pidfd = spawn_pidfd(pid);
-	return pid;
+	return fork_plain(pidfd);
 }
 
 int

@@ -13,17 +13,17 @@
 
 enum stage {
 	STAGE_DISPATCHER,
-	STAGE_MCPDS,
+	STAGE_ATTEMPTS,
 	STAGE_OUTBOX,
 	STAGE_INTAKE,
 	STAGE_LEDGER,
 	STAGE_OVER
 };
 
-/* Which role a stage is about; ROLE_MCPD means all of them. */
+/* Which role a stage is about; ROLE_MCPD stands for whole attempts. */
 static const enum role_id stage_roles[] = {
     [STAGE_DISPATCHER] = ROLE_DISPATCHER,
-    [STAGE_MCPDS] = ROLE_MCPD,
+    [STAGE_ATTEMPTS] = ROLE_MCPD,
     [STAGE_OUTBOX] = ROLE_OUTBOX,
     [STAGE_INTAKE] = ROLE_INTAKE,
     [STAGE_LEDGER] = ROLE_LEDGER,
@@ -34,9 +34,11 @@ static_assert(sizeof(stage_roles) / sizeof(stage_roles[0]) == STAGE_OVER,
 struct stop {
 	struct supervisor *sv;
 	enum stage stage;
-	struct event *timer;   /* the whole bound */
-	struct event *advance; /* outside the callback of a child's end */
-	bool noted;            /* the ledger wrote "stopped" */
+	struct event *timer;    /* the whole bound */
+	struct event *advance;  /* outside the callback of a child's end */
+	struct event *patience; /* with what a dead dispatcher left */
+	bool impatient;
+	bool noted; /* the ledger wrote "stopped" */
 };
 
 /*
@@ -69,7 +71,8 @@ stage_is_over(const struct stop *stop)
 	enum role_id role = stage_roles[stop->stage];
 
 	if (role == ROLE_MCPD)
-		return TAILQ_EMPTY(&sv->mcpds);
+		return TAILQ_EMPTY(&sv->mcpds) &&
+		    (stop->impatient || attempts_live(sv) == 0);
 	return sv->children[role] == NULL ||
 	    sv->children[role]->state == CHILD_DOWN;
 }
@@ -110,22 +113,39 @@ ledger_stop(struct stop *stop)
 	(void)peer_request(ledger, &m, ledger_noted, stop);
 }
 
+/*
+ * A dispatcher that stopped in order left no attempt. One that died left its
+ * attempts to be ended by us, which takes its time; then their mcpds go.
+ */
+static void
+attempts_overdue(evutil_socket_t fd, short what, void *arg)
+{
+	struct stop *stop = arg;
+	struct child *c;
+
+	(void)fd;
+	(void)what;
+	stop->impatient = true;
+	TAILQ_FOREACH (c, &stop->sv->mcpds, entry)
+		child_stop(c, stage_bound_ms(stop->sv, STAGE_ATTEMPTS) / 2 + 1);
+	event_active(stop->advance, EV_TIMEOUT, 0);
+}
+
 static void
 stage_enter(struct stop *stop)
 {
 	struct supervisor *sv = stop->sv;
 	int64_t bound = stage_bound_ms(sv, stop->stage);
 	enum role_id role = stage_roles[stop->stage];
-	struct child *c;
+	struct timeval tv = {
+	    .tv_sec = bound / 2000, .tv_usec = bound / 2 % 1000 * 1000};
 
-	if (role == ROLE_LEDGER) {
+	if (role == ROLE_LEDGER)
 		ledger_stop(stop);
-	} else if (role == ROLE_MCPD) {
-		TAILQ_FOREACH (c, &sv->mcpds, entry)
-			child_stop(c, bound);
-	} else {
+	else if (role == ROLE_MCPD)
+		(void)evtimer_add(stop->patience, &tv);
+	else
 		child_stop(sv->children[role], bound);
-	}
 }
 
 /* Enter each stage once; a stage with nothing to wait for is passed by. */
@@ -184,23 +204,14 @@ stop_begin(struct supervisor *sv)
 	stop->sv = sv;
 	stop->timer = evtimer_new(sv->base, stop_overdue, stop);
 	stop->advance = evtimer_new(sv->base, stop_advance, stop);
-	if (stop->timer == NULL || stop->advance == NULL)
+	stop->patience = evtimer_new(sv->base, attempts_overdue, stop);
+	if (stop->timer == NULL || stop->advance == NULL ||
+	    stop->patience == NULL)
 		fatalx("stop: no event");
 	(void)evtimer_add(stop->timer, &tv);
 	sv->stop = stop;
 	stage_enter(stop);
 	stop_child_down(sv);
-}
-
-void
-stop_end(struct supervisor *sv)
-{
-	if (sv->stop == NULL)
-		return;
-	event_free(sv->stop->timer);
-	event_free(sv->stop->advance);
-	free(sv->stop);
-	sv->stop = NULL;
 }
 
 /*

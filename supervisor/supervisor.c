@@ -253,6 +253,7 @@ on_child_signal(evutil_socket_t fd, short what, void *arg)
 		fatal("the list of our children cannot be read");
 	for (i = 0; i < count; i++)
 		reap_one(sv, pids[i]);
+	stop_child_down(sv); /* if one was awaited */
 }
 
 /* ---- signals ------------------------------------------------------------- */

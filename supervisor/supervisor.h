@@ -8,7 +8,7 @@
  *	settings.c	connect.json and credentials.json, strictly
  *	reload.c	the configuration in force: generations, re-reading
  *	accounts.c	the roles' users and the worker's account
- *	exec.c		the executables, opened at start
+ *	exec.c		the executables, opened at start; locate.c where they are
  *	kernel_*.c	what only this kernel's own calls can do
  *	child.c		a child's life: the state table, restart
  *	child_spawn.c	how a child comes to be: fork, exec, what it is told
@@ -19,7 +19,9 @@
  *	notify.c	sd_notify
  *	lines.c		stdout and stderr, never waited for
  *	instance.c	the instance lock
- *	control.c	the control socket
+ *	control.c	the control socket: who may connect, its path
+ *	client.c	one connection; control_wire.h what is spoken
+ *	commands.c	what it may ask for
  *	status.c	the supervisor's part of `status`
  *	attempt.c	an attempt's life: its mcpd, worker, tree, end
  *	worker.c	argv, environment, declaration and spawn of a worker
@@ -165,8 +167,6 @@ struct child *child_spawn_mcpd(
     struct supervisor *sv, const char *attempt, int token, struct error *e);
 /* Tell it to drain and exit (STOP); kill it after the bound. */
 void child_drain(struct child *c, int64_t bound_ms);
-void child_kill(struct child *c, const char *why);
-pid_t child_pid(const struct child *c);
 struct peer *child_peer(struct child *c);
 /* The peer of a role, NULL while it is not there. */
 struct peer *supervisor_peer(struct supervisor *sv, enum role_id role);

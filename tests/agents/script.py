@@ -48,7 +48,11 @@ A step is a string "name" or "name:argument", or an object {"step": name,
   try-write:PATH    log whether a file can be written
   crash-server[:A]  kill the MCP server in the middle of a call (read, or
                     boost, reply, get)
-  run               object form: {"argv": [...]}, a child run to its end
+  run               object form: {"argv": [...]}, a child run to its end; the
+                    word {server} stands for the declared server's command,
+                    {codex-server} for the arguments that declare it to Codex,
+                    {codex-server-unapproved} for those without the leave to
+                    call it unasked; {"stdin": "prompt"} gives it the prompt
   wrong-mode, wrong-session, no-server
                     what the first event of the session claims wrongly
 """

@@ -299,16 +299,58 @@ def step_crash_server(turn, step):
     turn.crash_in_call(tool, {"action": name, "params": params})
 
 
+def toml_table(members):
+    return "{%s}" % ",".join("%s=%s" % (json.dumps(name), json.dumps(value))
+                             for name, value in sorted(members.items()))
+
+
+def codex_server(name, entry, approve):
+    """The arguments that declare a server to Codex (dispatch.md 15.1)."""
+    members = {
+        "command": json.dumps(entry["command"]),
+        "args": json.dumps(entry.get("args", [])),
+        "env": toml_table(entry.get("env", {})),
+        "required": "true",
+    }
+    if approve:
+        members["default_tools_approval_mode"] = '"approve"'
+    words = []
+    for member, value in members.items():
+        words += ["-c", "mcp_servers.%s.%s=%s" % (name, member, value)]
+    return words
+
+
+def run_words(turn, step):
+    """The argv of a run step. Whoever is given the declared server has it
+    alone: only one may be connected at a time.
+    """
+    name = turn.agent.server().name
+    entry = turn.mcp_config[name]
+    stands_for = {
+        "{server}": [entry["command"], *entry.get("args", [])],
+        "{codex-server}": codex_server(name, entry, True),
+        "{codex-server-unapproved}": codex_server(name, entry, False),
+    }
+    words = []
+    for word in step.more["argv"]:
+        if word in stands_for:
+            turn.leave_servers()
+        words += stands_for.get(word, [word])
+    return words
+
+
 def step_run(turn, step):
+    words = run_words(turn, step)
+    said = turn.prompt.text if step.more.get("stdin") == "prompt" else ""
     done = subprocess.run(
-        step.more["argv"],
-        stdin=subprocess.DEVNULL,
+        words,
+        input=said.encode(),
         capture_output=True,
         env=dict(os.environ, **step.more.get("env", {})),
         timeout=step.more.get("timeout", 120),
         check=False,
     )
-    turn.log("run", argv=step.more["argv"], status=done.returncode,
+    turn.log("run", argv=words, status=done.returncode,
              stdout=done.stdout.decode("utf-8", "replace"),
              stderr=done.stderr.decode("utf-8", "replace"))
 

@@ -3,6 +3,8 @@
 Some thousand events of a person who may not direct the agent, each recorded
 and decided (discarded). The simulator's log tells the time: the poll that
 asks for the page after the last full one comes when all before is committed.
+One event before them is where the feed is entered, and one behind them is on
+that last page.
 """
 
 import house
@@ -21,11 +23,11 @@ def polls(home):
 def main():
     with house.house() as home:
         first = home.sim.post("/sim/emit", {
-            "event_type": "comment.created", "count": EVENTS + 1,
+            "event_type": "comment.created", "count": EVENTS + 2,
             "bucket_id": harness.PROJECT, "recording_id": 1000001,
             "creator_id": STRANGER})["first_id"]
         pages = EVENTS // home.sim.get("/sim/world")["options"]["page_size"]
-        home.connector.start("--since", str(first - 1), ready=False)
+        home.connector.start("--since", str(first), ready=False)
         home.sim.wait("requests", pages + 1, 120,
                       route="GET /{a}/events.json")
         at = polls(home)

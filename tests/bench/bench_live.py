@@ -8,16 +8,18 @@ and what admission reads) are, and so are mcpd's and the agent's starts.
 """
 
 import datetime
+import time
 
 import house
 
 MENTIONS = 40
-STAGES = [
-    ("recorded", {"type": None}),
-    ("admitted", {"type": "event", "state": "admitted"}),
-    ("launching", {"type": "dispatch", "state": "launching"}),
-    ("running", {"type": "dispatch", "state": "running"}),
-]
+# The ledger's lines on the way; when each was read goes into the row as well.
+STAGES = {
+    "recorded": {"type": None},
+    "admitted": {"type": "event", "state": "admitted"},
+    "launching": {"type": "dispatch", "state": "launching"},
+    "running": {"type": "dispatch", "state": "running"},
+}
 
 
 def seconds(stamp):
@@ -36,17 +38,29 @@ def found_by(home, created_at):
     raise AssertionError("no poll after the event")
 
 
+def measure(home, took):
+    """One mention: milliseconds from its poll, by stage."""
+    start = home.connector.line_count()
+    line = home.run_task("get ack complete")
+    found = found_by(home, seconds(line["created_at"]))
+    ahead = time.time() - time.monotonic()
+    for stage, fields in STAGES.items():
+        said = home.connector.wait_line(start=start, **fields)
+        took[stage].append((said["_time"] + ahead - found) * 1e3)
+    took["prompt"].append((home.samples()["prompt"][-1] / 1e9 - found) * 1e3)
+
+
 def main():
+    took = {stage: [] for stage in (*STAGES, "prompt")}
     with house.house() as home:
         home.use_bench_agent()
         home.connector.start()
-        took = []
         for _ in range(MENTIONS):
-            line = home.run_task("get ack complete")
-            prompt = home.samples()["prompt"][-1] / 1e9
-            found = found_by(home, seconds(line["created_at"]))
-            took.append((prompt - found) * 1e6)
-        house.times_row("mention_to_prompt", took, "ms", 15)
+            measure(home, took)
+    stages = {stage: round(house.percentile(took[stage], 50), 1)
+              for stage in STAGES}
+    house.times_row("mention_to_prompt", [ms * 1e3 for ms in took["prompt"]],
+                    "ms", 15, **stages)
 
 
 if __name__ == "__main__":

@@ -16,14 +16,6 @@ ENDS = ("exited with", "ended by signal", "broke the protocol", "ending it",
         "not started")
 
 
-def wait_entered(connector):
-    """Until intake has a position: what comes from now on will be served."""
-    connector.wait_status(
-        lambda s: any(p["has_position"] for p in
-                      s["data"]["status"]["positions"]),
-        what="a position of the feed")
-
-
 def new_needles():
     return leaks.Needles(client_secret="not-a-real-secret")
 
@@ -33,14 +25,17 @@ def begin(make_connector, **arguments):
     arguments.setdefault("script", {"default": STEPS})
     arguments["limits"] = dict(LIMITS, **arguments.get("limits", {}))
     connector = make_connector(**arguments).start()
-    wait_entered(connector)
-    return connector
+    return connector.wait_entered()
 
 
 def mention(connector):
     """The event's id, and the index of the first line that is about it."""
     start = connector.line_count()
     return connector.sim.mention()["event_id"], start
+
+
+def has_cgroups(connector):
+    return bool(connector.status()["data"]["supervisor"]["cgroup"])
 
 
 def all_ready(connector):

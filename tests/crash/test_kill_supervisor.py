@@ -117,8 +117,7 @@ def test_idle(make_connector):
     with open(lock, "rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     assert connector.connectctl("status").returncode == 69
-    connector.start()
-    stories.wait_entered(connector)
+    connector.start().wait_entered()
     event_id, _ = stories.mention(connector)
     evidence = stories.settle(connector, stories.new_needles())
     assert stories.outcome_of(evidence, event_id) == ("succeeded", "finished")
@@ -263,7 +262,7 @@ def test_leaderless_group(make_connector):
     connector = stories.begin(make_connector, script={
         "default": stories.STEPS,
         "events": {"1": [["get", "grandchild", "kill", "exit:0"]]}})
-    has_cgroup = bool(connector.status()["data"]["supervisor"].get("cgroup"))
+    has_cgroup = stories.has_cgroups(connector)
     event_id, _ = stories.mention(connector)
     assert connector.wait_end() == -signal.SIGKILL
     child = harness.wait_for(lambda: connector.agent_records("grandchild"),

@@ -295,6 +295,16 @@ class Connector:
             return set(self.roles()) >= set(ROLES) and self.status()
         return wait_for(is_ready, timeout, "every role: " + self.tail())
 
+    def wait_entered(self):
+        """Intake has a position: what comes from now on will be served. A
+        feed that is entered at the present serves nothing older.
+        """
+        self.wait_status(
+            lambda s: any(p["has_position"] for p in
+                          s["data"]["status"].get("positions", [])),
+            what="a position of the feed")
+        return self
+
     def must_run(self):
         if self.process.poll() is not None:
             raise HarnessError("connectd ended with %d: %s"

@@ -56,6 +56,7 @@ class Report:
         self.read = {}
         self.found = set()
         self.denied = set()
+        self.hidden = set()
 
     def look(self, kind, where, data):
         self.read[kind] = self.read.get(kind, 0) + 1
@@ -63,9 +64,11 @@ class Report:
             self.found.add("%s in %s %s" % (name, kind, where))
 
     def must_be_clean(self, *kinds):
-        """Fails for a finding, and for each kind of which nothing was read.
+        """Fails for a finding, for a file that could not be read, and for
+        each kind of which nothing was read.
         """
         assert not self.found, sorted(self.found)
+        assert not self.denied, sorted(self.denied)
         nothing = [kind for kind in kinds if not self.read.get(kind)]
         assert not nothing, "nothing was read of %s (read: %s)" % (
             nothing, self.read)
@@ -95,18 +98,22 @@ def look_at_folder(report, top, skip=()):
 
 
 def look_at_process(report, process):
-    """Its argv and environment, where the kernel lets us."""
+    """Its argv and environment. What the kernel hides from us, it hides
+    from a worker of the same user too.
+    """
     for name in ("cmdline", "environ"):
         path = "/proc/%d/%s" % (process.pid, name)
         try:
             with open(path, "rb") as file:
                 data = file.read()
         except PermissionError:
-            report.denied.add("%s of %s" % (name, process.comm))
+            report.hidden.add("%s of %s" % (name, process.comm))
             continue
         except (FileNotFoundError, ProcessLookupError):
             continue
-        report.look(name, "%s (pid %d)" % (process.comm, process.pid), data)
+        if data:
+            report.look(name, "of %s (pid %d)" % (process.comm, process.pid),
+                        data)
 
 
 def look_at_processes(report, connector):

@@ -14,19 +14,15 @@ LOOP = LIBC | {"libevent_core-2.1.so.7"}
 TABLE = {
     "supervisor/connectd": LOOP | {"libjansson.so.4"},
     "ledger/connectd-ledger": LOOP | {
-        "libjansson.so.4", "libsqlite3.so.0", "libseccomp.so.2",
-        "libcrypto.so.3"},
+        "libjansson.so.4", "libsqlite3.so.0", "libseccomp.so.2"},
     "intake/connectd-intake": LOOP | {
-        "libjansson.so.4", "libcurl.so.4", "libseccomp.so.2",
-        "libcrypto.so.3"},
+        "libjansson.so.4", "libcurl.so.4", "libseccomp.so.2"},
     "dispatcher/connectd-dispatcher": LOOP | {
         "libjansson.so.4", "libseccomp.so.2"},
     "outbox/connectd-outbox": LOOP | {
-        "libjansson.so.4", "libcurl.so.4", "libseccomp.so.2",
-        "libcrypto.so.3"},
+        "libjansson.so.4", "libcurl.so.4", "libseccomp.so.2"},
     "mcpd/connectd-mcpd": LOOP | {
-        "libjansson.so.4", "libseccomp.so.2", "libcmark.so.0.30.2",
-        "libcrypto.so.3"},
+        "libjansson.so.4", "libseccomp.so.2", "libcmark.so.0.30.2"},
     "mcpd/connect-bridge": LIBC,
     "connectctl/connectctl": LIBC | {"libjansson.so.4"},
 }

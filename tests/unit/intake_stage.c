@@ -120,10 +120,14 @@ stage_await(struct stage *s, const char *text)
 void
 stage_linger(struct stage *s, int ms)
 {
-	struct timeval tv = {ms / 1000, (ms % 1000) * 1000};
+	int64_t until = clock_monotonic_ms() + ms;
+	struct timeval tick = {0, 2000};
 
-	event_base_loopexit(s->role.base, &tv);
-	event_base_dispatch(s->role.base);
+	/* A tick that stage_await() left behind ends a loop early. */
+	do {
+		event_base_loopexit(s->role.base, &tick);
+		event_base_dispatch(s->role.base);
+	} while (clock_monotonic_ms() < until);
 }
 
 /* ---- Basecamp ----------------------------------------------------------- */
@@ -233,8 +237,7 @@ server_start(struct stage *s)
 			     (struct sockaddr *)&at, &len),
 	    0);
 	memcpy(&port, (char *)&at + 2, 2);
-	(void)snprintf(s->base_url, sizeof(s->base_url),
-	    "http://127.0.0.1:%u",
+	(void)snprintf(s->base_url, sizeof(s->base_url), "http://127.0.0.1:%u",
 	    (unsigned)(port >> 8 | (port & 0xff) << 8));
 	evhttp_set_gencb(s->server, asked, s);
 }
@@ -267,9 +270,8 @@ on_record(struct peer *peer, struct msg *m, void *arg)
 
 	stage_note(s, "RECORD %" PRId64 " %s %.*s", m->record.event_id,
 	    m->record.lane, (int)m->record.details.len,
-	    m->record.details.len > 0
-		? (const char *)m->record.details.bytes
-		: "");
+	    m->record.details.len > 0 ? (const char *)m->record.details.bytes
+				      : "");
 	r.recorded.is_new = true;
 	r.recorded.depth = ++s->depth;
 	peer_reply(&to, &r);
@@ -440,11 +442,13 @@ static const peer_handler thread_handlers[MSG_COUNT] = {
     [MSG_READ_THREAD] = on_read_thread,
 };
 
-static const struct peer_ops
-    ledger_ops = {.handlers = ledger_handlers, .broken = broken},
-    outbox_ops = {.handlers = outbox_handlers, .broken = broken},
-    here_ops = {.handlers = none, .broken = broken},
-    threads_ops = {.handlers = thread_handlers, .broken = broken};
+static const struct peer_ops ledger_ops = {.handlers = ledger_handlers,
+				 .broken = broken},
+			     outbox_ops = {.handlers = outbox_handlers,
+				 .broken = broken},
+			     here_ops = {.handlers = none, .broken = broken},
+			     threads_ops = {
+				 .handlers = thread_handlers, .broken = broken};
 
 /* A link between intake and ROLE; returns the other end. */
 static struct peer *
@@ -513,8 +517,8 @@ stage_new(void)
 	s->config = stage_config();
 	server_start(s);
 	s->in.role = &s->role;
-	s->ledger = join(s, ROLE_LEDGER, "", &here_ops, &ledger_ops,
-	    &s->in.ledger);
+	s->ledger =
+	    join(s, ROLE_LEDGER, "", &here_ops, &ledger_ops, &s->in.ledger);
 	s->outbox = join(s, ROLE_OUTBOX, "", &here_ops, &outbox_ops, &outbox);
 	s->mcpd = join(s, ROLE_MCPD, "att_0123456789abcdef01234567",
 	    &threads_ops, &here_ops, &s->mcpd_here);

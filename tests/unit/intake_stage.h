@@ -25,7 +25,7 @@ struct stage {
 	struct stage_answer *answers; /* waiting, in order */
 
 	struct peer *ledger, *outbox, *mcpd; /* the other ends */
-	struct peer *mcpd_here;		     /* intake's end of that link */
+	struct peer *mcpd_here;              /* intake's end of that link */
 	struct buffer journal;
 
 	/* What the ledger says. */
@@ -35,7 +35,7 @@ struct stage {
 	int64_t depth;
 	struct msg_undecided undecided[8]; /* in order of id */
 	size_t undecided_count;
-	int64_t retry_in_ms; /* with "none" */
+	int64_t retry_in_ms;         /* with "none" */
 	struct msg_thread_is thread; /* recording_id 0: refused */
 
 	/* What the outbox says: NULL is a token, else FAILED's reason. */

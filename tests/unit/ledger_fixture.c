@@ -281,6 +281,9 @@ assert_failed(const struct msg *m, const char *reason)
 
 /* ---- raw SQL ----------------------------------------------------------- */
 
+static char *sql_text_of(const char *fmt, va_list ap)
+    __attribute__((format(printf, 1, 0)));
+
 static char *
 sql_text_of(const char *fmt, va_list ap)
 {

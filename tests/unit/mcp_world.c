@@ -309,3 +309,104 @@ world_call(
 	json_decref(answer);
 	return text;
 }
+
+void
+world_answer_all(
+    struct world *w, const struct reply_to *to, const struct msg *m)
+{
+	static const char snapshot[] =
+	    "{\"type\":\"Comment\",\"title\":\"T\","
+	    "\"content\":\"Say hello\",\"updated_at\":\"2026-01-01\"}";
+	struct msg reply = {.type = MSG_INSTRUCTION};
+
+	if (m->type == MSG_GET_DISPATCH) {
+		reply.instruction.found = true;
+		reply.instruction.event_id = 101;
+		reply.instruction.event_type = "comment.created";
+		reply.instruction.trigger = "mentioned";
+		reply.instruction.bucket_id = 7;
+		reply.instruction.recording_id = 8;
+		reply.instruction.recording_url = "https://x.test/8";
+		reply.instruction.reply_kind = "comment";
+		reply.instruction.reply_recording_id = 6;
+		reply.instruction.requester_id = 9;
+		reply.instruction.acknowledge = true;
+		reply.instruction.delivery = "exposed";
+		reply.instruction.snapshot =
+		    (struct blob){snapshot, sizeof(snapshot) - 1};
+	} else {
+		reply.type = MSG_REPORT_IS;
+		reply.report_is.event_id = 101;
+		reply.report_is.delivery = "completed";
+		reply.report_is.outcome = "succeeded";
+	}
+	peer_reply(to, &reply);
+}
+
+void
+world_answer_one(struct world *w, size_t i)
+{
+	world_answer_all(w, &w->to[i], w->asked[i]);
+	world_turn(w);
+}
+
+struct world *
+world_open(void)
+{
+	struct world *w = world_new();
+
+	world_initialize(w, "2025-11-25");
+	return w;
+}
+
+const struct msg *
+world_ask(struct world *w, const char *tool, const char *arguments,
+    const char **refusal)
+{
+	size_t before = w->asked_count;
+	bool is_error = false;
+
+	*refusal = world_call(w, tool, arguments, &is_error);
+	if (*refusal == NULL) {
+		assert_int_equal(before + 1, w->asked_count);
+		return w->asked[before];
+	}
+	assert_true(is_error);
+	assert_int_equal(before, w->asked_count);
+	return NULL;
+}
+
+void
+world_reply(struct world *w, struct msg *m)
+{
+	peer_reply(&w->to[w->asked_count - 1], m);
+	world_turn(w);
+}
+
+json_t *
+world_answer_json(struct world *w, bool *is_error)
+{
+	const char *line = world_hear(w);
+	json_t *answer, *json;
+	const char *text;
+	int failed;
+
+	assert_non_null(line);
+	answer = json_loads(line, 0, NULL);
+	assert_int_equal(0,
+	    json_unpack(answer, "{s:{s:[{s:s}],s:b}}", "result", "content",
+		"text", &text, "isError", &failed));
+	json = json_loads(text, 0, NULL);
+	assert_non_null(json);
+	*is_error = failed != 0;
+	json_decref(answer);
+	return json;
+}
+
+const char *
+member_text(const json_t *json, const char *name)
+{
+	const char *text = json_string_value(json_object_get(json, name));
+
+	return text == NULL ? "" : text;
+}

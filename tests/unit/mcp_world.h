@@ -5,6 +5,8 @@
 #ifndef TESTS_MCP_WORLD_H
 #define TESTS_MCP_WORLD_H
 
+#include <jansson.h>
+
 #include "common/buffer.h"
 #include "common/peer.h"
 #include "mcpd/lines.h"
@@ -59,5 +61,23 @@ void world_initialize(struct world *w, const char *version);
 /* tools/call with these arguments, as JSON; the answer's text, or NULL. */
 const char *world_call(
     struct world *w, const char *tool, const char *arguments, bool *is_error);
+
+/* A ledger with one event, 101, whose reports always stand. */
+void world_answer_all(
+    struct world *w, const struct reply_to *to, const struct msg *m);
+/* Answer request number I that way now. */
+void world_answer_one(struct world *w, size_t i);
+
+/* A world with a session opened. */
+struct world *world_open(void);
+/* The request that a call brought, or NULL and the refusal's text. */
+const struct msg *world_ask(struct world *w, const char *tool,
+    const char *arguments, const char **refusal);
+/* Answer the last request. */
+void world_reply(struct world *w, struct msg *m);
+/* What the tool's answer says, which comes now. */
+json_t *world_answer_json(struct world *w, bool *is_error);
+/* A member's text; "" if it has none. */
+const char *member_text(const json_t *json, const char *name);
 
 #endif

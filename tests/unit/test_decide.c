@@ -26,20 +26,21 @@
 #define EVENT 101
 #define MEMBER 777
 
-#define SGID                                                                  \
+#define SGID                                                                   \
 	"eyJfcmFpbHMiOnsiZGF0YSI6ImdpZDovL2JjMy9QZXJzb24vNTIwMDc0MTIiLCJwdXIi" \
 	"OiJhdHRhY2hhYmxlIn19"
 #define MENTION "<bc-attachment sgid=\\\"" SGID "\\\"></bc-attachment>"
 
 /* A recording; MORE overrides nothing and goes last. */
-#define RECORDING(id, creator, more)                                          \
-	"{\"id\":" #id ",\"status\":\"active\",\"app_url\":\"https://x/" #id  \
-	"\",\"bucket\":{\"id\":48699913,\"name\":\"Connector\"},"             \
-	"\"creator\":{\"id\":" #creator ",\"name\":\"Who\","                  \
+#define RECORDING(id, creator, more)                                         \
+	"{\"id\":" #id ",\"status\":\"active\",\"app_url\":\"https://x/" #id \
+	"\",\"bucket\":{\"id\":48699913,\"name\":\"Connector\"},"            \
+	"\"creator\":{\"id\":" #creator ",\"name\":\"Who\","                 \
 	"\"personable_type\":\"User\"},\"updated_at\":\"2026-01-05\"" more "}"
 #define ASKED "\"content\":\"" MENTION " please\""
-#define COMMENT(creator, more)                                                \
-	RECORDING(5, creator, ",\"type\":\"Comment\",\"title\":\"Re\","       \
+#define COMMENT(creator, more)                        \
+	RECORDING(5, creator,                         \
+	    ",\"type\":\"Comment\",\"title\":\"Re\"," \
 	    "\"parent\":{\"id\":4}," more)
 
 /* One event on an empty stage; it is not there yet for the ledger. */
@@ -134,12 +135,14 @@ test_verdicts(void **state)
 		"admitted trigger=mentioned ack key=recording:5 "
 		"reply=comment:5" HERE " url=https://x/5" BY_BOSS},
 	    {"todo.created", STAGE_OPERATOR, "todos/5",
-		RECORDING(5, 26909558, ",\"content\":\"t\","
+		RECORDING(5, 26909558,
+		    ",\"content\":\"t\","
 		    "\"description\":\"" MENTION "\""),
 		"admitted trigger=mentioned ack key=recording:5 "
 		"reply=comment:5" HERE " url=https://x/5" BY_BOSS},
 	    {"card.created", STAGE_OPERATOR, "card_tables/cards/5",
-		RECORDING(5, 26909558, ",\"content\":\"\","
+		RECORDING(5, 26909558,
+		    ",\"content\":\"\","
 		    "\"description\":\"" MENTION "\""),
 		"admitted trigger=mentioned ack key=recording:5 "
 		"reply=comment:5" HERE " url=https://x/5" BY_BOSS},
@@ -150,7 +153,8 @@ test_verdicts(void **state)
 		"discarded not_addressed trigger= key= reply=:0" HERE
 		" url=https://x/5" BY_BOSS},
 	    {"todo.created", STAGE_OPERATOR, "todos/5", /* in the title */
-		RECORDING(5, 26909558, ",\"content\":\"" MENTION "\","
+		RECORDING(5, 26909558,
+		    ",\"content\":\"" MENTION "\","
 		    "\"title\":\"" MENTION "\",\"description\":\"\""),
 		"discarded not_addressed trigger= key= reply=:0" HERE
 		" url=https://x/5" BY_BOSS},
@@ -220,8 +224,7 @@ test_verdicts(void **state)
 		decide(s);
 		*strchr(strstr(s->journal.bytes, "VERDICT"), '\n') = '\0';
 		(void)snprintf(want, sizeof(want), "VERDICT 101 %s", t[i].want);
-		assert_string_equal(
-		    strstr(s->journal.bytes, "VERDICT"), want);
+		assert_string_equal(strstr(s->journal.bytes, "VERDICT"), want);
 		assert_int_equal(
 		    stage_count(s, "GET"), t[i].body == NULL ? 0 : 1);
 		stage_free(s);
@@ -235,8 +238,9 @@ test_snapshot(void **state)
 
 	(void)state;
 	stage_answer(s, "comments/5", 200, NULL,
-	    COMMENT(26909558, "\"content\":\"" MENTION "\\u009b \\ud83d"
-	                      "\\ude00\""));
+	    COMMENT(26909558,
+		"\"content\":\"" MENTION "\\u009b \\ud83d"
+		"\\ude00\""));
 	decide(s);
 	assert_non_null(strstr(s->journal.bytes,
 	    "SNAPSHOT {\"type\":\"Comment\",\"title\":\"Re\","
@@ -261,10 +265,10 @@ test_no_route(void **state)
 	    "{\"id\":5,\"app_url\":\"u\",\"parent\":{\"id\":4},"
 	    "\"creator\":{\"id\":26909558}," ASKED "}");
 	decide(s);
-	expect(s, "GET comments/5\n"
-	          "VERDICT 101 blocked no_route trigger=mentioned ack "
-	          "key=recording:4 reply=comment:4 route= class= url=u"
-	          BY_BOSS "\n");
+	expect(s,
+	    "GET comments/5\n"
+	    "VERDICT 101 blocked no_route trigger=mentioned ack "
+	    "key=recording:4 reply=comment:4 route= class= url=u" BY_BOSS "\n");
 	stage_free(s);
 
 	/* A comment there that is not for us is nobody's. */
@@ -377,8 +381,8 @@ test_failing_reads(void **state)
 		print_message("%d %s\n", t[i].status, t[i].want);
 		s = stage_with("comment.created", STAGE_OPERATOR);
 		for (n = 0; n < 6; n++)
-			stage_answer(s, "comments/5", t[i].status,
-			    t[i].headers, t[i].body);
+			stage_answer(s, "comments/5", t[i].status, t[i].headers,
+			    t[i].body);
 		decide(s);
 		assert_non_null(strstr(s->journal.bytes, t[i].want));
 		assert_int_equal(
@@ -424,27 +428,28 @@ test_budget(void **state)
 	struct stage *s = stage_with("todo.created", MEMBER);
 
 	(void)state;
-	(void)snprintf(s->config->trust_mode, sizeof(s->config->trust_mode),
-	    "project");
+	(void)snprintf(
+	    s->config->trust_mode, sizeof(s->config->trust_mode), "project");
 	s->config->limits[LIMIT_throttle_budget] = 1500;
-	stage_answer(s, "projects/48699913/people.json", 429,
-	    "Retry-After: 1", "");
+	stage_answer(
+	    s, "projects/48699913/people.json", 429, "Retry-After: 1", "");
 	stage_answer(s, "projects/48699913/people.json", 200, NULL,
 	    "[{\"id\":777,\"client\":false,\"personable_type\":\"User\"}]");
 	stage_answer(s, "todos/5", 429, "Retry-After: 1", "");
 	decide(s);
-	expect(s, "GET projects/48699913/people.json\n"
-	          "GET projects/48699913/people.json\n"
-	          "GET todos/5\n"
-	          "VERDICT 101 blocked throttled trigger= key= reply=:0 "
-	          "route= class= url= requester=777 retry_at timed\n");
+	expect(s,
+	    "GET projects/48699913/people.json\n"
+	    "GET projects/48699913/people.json\n"
+	    "GET todos/5\n"
+	    "VERDICT 101 blocked throttled trigger= key= reply=:0 "
+	    "route= class= url= requester=777 retry_at timed\n");
 	stage_free(s);
 }
 
 /* ---- members ------------------------------------------------------------- */
 
-#define PERSON(id, client, type)                                              \
-	"{\"id\":" #id ",\"client\":" #client ",\"personable_type\":\"" type  \
+#define PERSON(id, client, type)                                             \
+	"{\"id\":" #id ",\"client\":" #client ",\"personable_type\":\"" type \
 	"\"}"
 
 static void
@@ -463,8 +468,7 @@ test_project_mode(void **state)
 		"discarded untrusted_performer"},
 	    {MEMBER, "[" PERSON(777, false, "Agent") "]", "777",
 		"discarded untrusted_performer"},
-	    {MEMBER, "[{\"id\":777}]", "777",
-		"discarded untrusted_performer"},
+	    {MEMBER, "[{\"id\":777}]", "777", "discarded untrusted_performer"},
 	    {MEMBER, "[]", "777", "discarded untrusted_performer"},
 	    {MEMBER, "{}", "777", "blocked read_failed"},
 	    /* A member's words that the operator moved stay the member's. */
@@ -510,8 +514,8 @@ test_people_pages(void **state)
 	struct stage *s = stage_with("todo.created", MEMBER);
 
 	(void)state;
-	(void)snprintf(s->config->trust_mode, sizeof(s->config->trust_mode),
-	    "project");
+	(void)snprintf(
+	    s->config->trust_mode, sizeof(s->config->trust_mode), "project");
 	/* Fewer than the total is no list; then two pages are. */
 	stage_answer(s, "projects/48699913/people.json", 200,
 	    "X-Total-Count: 2", "[" PERSON(1, false, "User") "]");
@@ -538,8 +542,8 @@ test_people_elsewhere(void **state)
 	int i;
 
 	(void)state;
-	(void)snprintf(s->config->trust_mode, sizeof(s->config->trust_mode),
-	    "project");
+	(void)snprintf(
+	    s->config->trust_mode, sizeof(s->config->trust_mode), "project");
 	/* The same server under another name: it would hear of it. */
 	(void)snprintf(link, sizeof(link),
 	    "Link: <http://localhost%s/999/elsewhere>; rel=\"next\"",
@@ -570,8 +574,11 @@ test_member_look(void **state)
 {
 	static const struct clock_source source = {clock_at};
 	struct list_item items[] = {{MEMBER, 1}};
-	struct list list = {.items = items, .count = 1, .is_loaded = true,
-	    .started_ns = 1000 * S, .started_ms = 1000000};
+	struct list list = {.items = items,
+	    .count = 1,
+	    .is_loaded = true,
+	    .started_ns = 1000 * S,
+	    .started_ms = 1000000};
 	static const struct {
 		int64_t now, person, seen;
 		enum member_says want;
@@ -601,8 +608,8 @@ test_member_look(void **state)
 
 #define DOCK(tools) "{\"id\":48699913,\"dock\":[" tools "]}"
 #define TOOL(id) "{\"id\":" #id ",\"name\":\"chat\"}"
-#define LINE(type) RECORDING(5, 26909558, ",\"type\":\"Chat::Lines::" type   \
-	"\"," ASKED)
+#define LINE(type) \
+	RECORDING(5, 26909558, ",\"type\":\"Chat::Lines::" type "\"," ASKED)
 #define IN_CHAT "key=campfire:31 reply=chat_line:31"
 
 static void
@@ -653,10 +660,11 @@ test_line_nowhere(void **state)
 	    "[{\"id\":30,\"bucket\":{\"id\":48699913}}]");
 	decide(s);
 	/* Each is asked once, and that is an answer: no second attempt. */
-	expect(s, "GET projects/48699913\nGET chats/30/lines/5\n"
-	          "GET chats.json\n"
-	          "VERDICT 101 blocked read_unresolved trigger= " NOTHING
-	          " url=" BY_BOSS " timed\n");
+	expect(s,
+	    "GET projects/48699913\nGET chats/30/lines/5\n"
+	    "GET chats.json\n"
+	    "VERDICT 101 blocked read_unresolved trigger= " NOTHING
+	    " url=" BY_BOSS " timed\n");
 	stage_free(s);
 }
 
@@ -666,8 +674,8 @@ test_line_failure_is_the_answer(void **state)
 	struct stage *s = stage_with("chat.line.created", STAGE_OPERATOR);
 
 	(void)state;
-	stage_answer(s, "projects/48699913", 200, NULL,
-	    DOCK(TOOL(30) "," TOOL(31)));
+	stage_answer(
+	    s, "projects/48699913", 200, NULL, DOCK(TOOL(30) "," TOOL(31)));
 	stage_answer(s, "chats/30/lines/5", 403, NULL, "");
 	decide(s);
 	assert_non_null(strstr(s->journal.bytes, "blocked read_failed"));
@@ -692,8 +700,7 @@ test_line_types(void **state)
 	(void)state;
 	for (i = 0; i < COUNT(t); i++) {
 		s = stage_with("chat.line.created", STAGE_OPERATOR);
-		stage_answer(s, "projects/48699913", 200, NULL,
-		    DOCK(TOOL(31)));
+		stage_answer(s, "projects/48699913", 200, NULL, DOCK(TOOL(31)));
 		stage_answer(s, "chats/31/lines/5", 200, NULL, t[i].body);
 		decide(s);
 		assert_non_null(strstr(s->journal.bytes, t[i].want));
@@ -803,8 +810,8 @@ test_schedule(void **state)
 	    {"rule_not_served", 100000, 0, 0},
 	    {"what else", 100000, 0, 0},
 	};
-	struct retry_clock c = {.now = 100000, .interval = 600,
-	    .window = 86400};
+	struct retry_clock c = {
+	    .now = 100000, .interval = 600, .window = 86400};
 	size_t i;
 
 	(void)state;
@@ -815,6 +822,36 @@ test_schedule(void **state)
 		assert_int_equal(
 		    verdict_next_retry(t[i].reason, &c), t[i].want);
 	}
+}
+
+/* The window runs from the first verdict of one reason, not from each. */
+static void
+test_window_of_a_reason(void **state)
+{
+	static const struct {
+		const char *blocked_for;
+		int64_t days_ago;
+		bool is_tried_again;
+	} t[] = {{"", 0, true}, {"read_failed", 0, true},
+	    {"read_failed", 2, false}, {"config_unreadable", 2, true}};
+	struct verdict v = {.state = VERDICT_BLOCKED, .reason = "read_failed"};
+	struct config *c = config_new();
+	struct verdict_stamps stamps;
+	struct msg_verdict m;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < COUNT(t); i++) {
+		struct pointer p = {.event_id = 1};
+
+		(void)snprintf(p.blocked_for, sizeof(p.blocked_for), "%s",
+		    t[i].blocked_for);
+		p.blocked_since_ns = clock_wall_ns() -
+		    t[i].days_ago * INT64_C(86400) * 1000000000;
+		verdict_fill(&v, &p, c->limits, &stamps, &m);
+		assert_int_equal(t[i].is_tried_again, *m.next_retry_at != '\0');
+	}
+	config_free(c);
 }
 
 /* However long, and however it is written: it fits the message. */
@@ -875,6 +912,7 @@ main(void)
 	    cmocka_unit_test(test_several_at_once),
 	    cmocka_unit_test(test_timed_retry),
 	    cmocka_unit_test(test_schedule),
+	    cmocka_unit_test(test_window_of_a_reason),
 	    cmocka_unit_test(test_snapshot_bound),
 	};
 	struct error e;

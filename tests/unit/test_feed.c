@@ -56,8 +56,8 @@ test_digests(void **state)
 
 	(void)state;
 	for (i = 0; i < (int64_t)COUNT(t); i++) {
-		assert_int_equal(url_query_parse(t[i].query,
-				     strlen(t[i].query), &q, NULL),
+		assert_int_equal(
+		    url_query_parse(t[i].query, strlen(t[i].query), &q, NULL),
 		    0);
 		assert_int_equal(filters_of_query(&f, &q), 0);
 		filters_digest(&f, got);
@@ -192,17 +192,17 @@ test_follow(void **state)
 	    {HERE "?position=p&buckets=x", FOLLOW_UNUSABLE, NULL, false},
 	    {HERE "?since=-1", FOLLOW_UNUSABLE, NULL, false},
 	    {HERE "?since=soon", FOLLOW_UNUSABLE, NULL, false},
-	    {"https://evil.example/999/events.json?position=p",
-		FOLLOW_FOREIGN, NULL, false},
+	    {"https://evil.example/999/events.json?position=p", FOLLOW_FOREIGN,
+		NULL, false},
 	    {"http://3.basecampapi.com/?position=p", FOLLOW_FOREIGN, NULL,
 		false},
-	    {"https://3.basecampapi.com:444/?position=p", FOLLOW_FOREIGN,
-		NULL, false},
+	    {"https://3.basecampapi.com:444/?position=p", FOLLOW_FOREIGN, NULL,
+		false},
 	    {"https://u@3.basecampapi.com/?position=p", FOLLOW_FOREIGN, NULL,
 		false},
 	    {"/999/events.json?position=p", FOLLOW_FOREIGN, NULL, false},
-	    {"https://3.basecampapi.com/\xff?position=p", FOLLOW_FOREIGN,
-		NULL, false},
+	    {"https://3.basecampapi.com/\xff?position=p", FOLLOW_FOREIGN, NULL,
+		false},
 	    {"", FOLLOW_FOREIGN, NULL, false},
 	};
 	struct filters none = {0};
@@ -219,8 +219,8 @@ test_follow(void **state)
 		    t[i].want);
 		b = (struct buffer){0};
 		cursor_write_query(&c, &none, &b);
-		assert_string_equal(b.bytes,
-		    t[i].want == FOLLOW_OK ? t[i].query : "since=77");
+		assert_string_equal(
+		    b.bytes, t[i].want == FOLLOW_OK ? t[i].query : "since=77");
 		assert_int_equal(cursor_is_present(&c), t[i].is_present);
 		buffer_free(&b);
 	}
@@ -245,8 +245,7 @@ test_entries(void **state)
 	    {{0, false, true, "", 0, 6, true}, "since=0", true, false},
 	    {{0, false, true, "", 0, 0, false}, "since=0", true, false},
 	    {{0, false, false, "p", 5, 6, true}, "position=p", false, false},
-	    {{0, false, false, "p", 0, 0, false}, "position=p", false,
-		false},
+	    {{0, false, false, "p", 0, 0, false}, "position=p", false, false},
 	    {{0, false, false, "", 5, 6, true}, "since=5", false, false},
 	    {{0, false, false, "", 0, 6, true}, "since=6", false, false},
 	    {{0, false, false, "", 0, 0, true}, "since=0", true, false},
@@ -265,8 +264,7 @@ test_entries(void **state)
 		got = entry_choose(&t[i].facts, &c);
 		b = (struct buffer){0};
 		cursor_write_query(&c, &none, &b);
-		assert_string_equal(
-		    b.bytes != NULL ? b.bytes : "", t[i].query);
+		assert_string_equal(b.bytes != NULL ? b.bytes : "", t[i].query);
 		assert_int_equal(got.is_replaying, t[i].is_replaying);
 		assert_int_equal(got.is_first, t[i].is_first);
 		buffer_free(&b);
@@ -297,8 +295,7 @@ test_matrix(void **state)
 	    {400, 0, POSITION_400, POLL_POSITION_INVALID},
 	    {400, 0, "{\"error\":\"x\",\"reason\":\"invalid_filter\"}",
 		POLL_FILTER_INVALID},
-	    {400, 0, "{\"error\":\"x\",\"reason\":\"other\"}",
-		POLL_MALFORMED},
+	    {400, 0, "{\"error\":\"x\",\"reason\":\"other\"}", POLL_MALFORMED},
 	    {400, 0, "{\"error\":\"x\",\"reason\":7}", POLL_MALFORMED},
 	    {400, 0, "{\"reason\":\"invalid_filter\"}", POLL_MALFORMED},
 	    {400, 0, "{\"error\":7}", POLL_MALFORMED},
@@ -306,8 +303,9 @@ test_matrix(void **state)
 	    {400, 0, "no json", POLL_MALFORMED},
 	    {400, 0, "{\"error\":\"Unrecognized position\"}",
 		POLL_POSITION_INVALID},
-	    {400, 0, "{\"error\":\"Unrecognized position xyz\",\"reason\":"
-		     "null}",
+	    {400, 0,
+		"{\"error\":\"Unrecognized position xyz\",\"reason\":"
+		"null}",
 		POLL_POSITION_INVALID},
 	    {400, 0, "{\"status\":400,\"error\":\"Bad Request\"}",
 		POLL_FILTER_INVALID},
@@ -315,20 +313,24 @@ test_matrix(void **state)
 	    {403, 5, "", POLL_UNAUTHORIZED},
 	    {404, 0, "", POLL_UNRECOVERABLE},
 	    {405, 0, "", POLL_UNRECOVERABLE},
-	    {409, 0, "{\"error\":\"x\",\"position_digest\":" D16
-		     ",\"filters_digest\":" D16 "}",
+	    {409, 0,
+		"{\"error\":\"x\",\"position_digest\":" D16
+		",\"filters_digest\":" D16 "}",
 		POLL_FILTER_CHANGED},
-	    {409, 0, "{\"error\":\"x\",\"position_digest\":" D16
-		     ",\"filters_digest\":\"0123456789ABCDEF\"}",
+	    {409, 0,
+		"{\"error\":\"x\",\"position_digest\":" D16
+		",\"filters_digest\":\"0123456789ABCDEF\"}",
 		POLL_MALFORMED},
 	    {409, 0, "{\"error\":\"x\",\"position_digest\":" D16 "}",
 		POLL_MALFORMED},
 	    {409, 0, "", POLL_MALFORMED},
-	    {410, 0, "{\"error\":\"x\",\"epoch_after_id\":9,\"resume\":\"u\""
-		     "}",
+	    {410, 0,
+		"{\"error\":\"x\",\"epoch_after_id\":9,\"resume\":\"u\""
+		"}",
 		POLL_GONE},
-	    {410, 0, "{\"error\":\"x\",\"epoch_after_id\":0,\"resume\":\"u\""
-		     "}",
+	    {410, 0,
+		"{\"error\":\"x\",\"epoch_after_id\":0,\"resume\":\"u\""
+		"}",
 		POLL_GONE},
 	    {410, 0, "{\"error\":\"x\",\"resume\":\"u\"}", POLL_MALFORMED},
 	    {410, 0, "{\"epoch_after_id\":null,\"resume\":\"u\"}",
@@ -336,8 +338,7 @@ test_matrix(void **state)
 	    {410, 0, "{\"epoch_after_id\":1.5,\"resume\":\"u\"}",
 		POLL_MALFORMED},
 	    {410, 0, "{\"epoch_after_id\":9}", POLL_MALFORMED},
-	    {410, 0, "{\"epoch_after_id\":9,\"resume\":\"\"}",
-		POLL_MALFORMED},
+	    {410, 0, "{\"epoch_after_id\":9,\"resume\":\"\"}", POLL_MALFORMED},
 	    {422, 0, "", POLL_UNRECOVERABLE},
 	    {429, 0, "", POLL_TRANSIENT},
 	    {429, 7, "", POLL_THROTTLED},
@@ -385,12 +386,12 @@ test_matrix(void **state)
 static void
 test_page(void **state)
 {
-	static const char details[] =
-	    "{\"a\": 1, \"a\":\"\xef\xbf\xbd\"}";
-	static const char body[] = PAGE(ROW("9007199254740993") "," ROW_BUT("7",
-	    ",\"performed_by_id\":4,\"x\":[],"
-	    "\"details\" : {\"a\": 1, \"a\":\"\xef\xbf\xbd\"}"),
-	    ",\"next\":\"u\",\"later\":{}");
+	static const char details[] = "{\"a\": 1, \"a\":\"\xef\xbf\xbd\"}";
+	static const char body[] =
+	    PAGE(ROW("9007199254740993") "," ROW_BUT("7",
+		     ",\"performed_by_id\":4,\"x\":[],"
+		     "\"details\" : {\"a\": 1, \"a\":\"\xef\xbf\xbd\"}"),
+		",\"next\":\"u\",\"later\":{}");
 	struct page *p;
 	struct error e;
 
@@ -401,11 +402,9 @@ test_page(void **state)
 	assert_int_equal(p->highest, INT64_C(9007199254740993));
 	assert_string_equal(p->position, "p");
 	assert_string_equal(p->next, "u");
-	assert_int_equal(
-	    p->rows[0].record.event_id, INT64_C(9007199254740993));
+	assert_int_equal(p->rows[0].record.event_id, INT64_C(9007199254740993));
 	assert_false(p->rows[0].record.performed_by_id.has);
-	assert_string_equal(
-	    p->rows[0].stamp, "2026-07-14T06:10:00.159000000Z");
+	assert_string_equal(p->rows[0].stamp, "2026-07-14T06:10:00.159000000Z");
 	assert_string_equal(p->rows[0].record.lane, "poll");
 	assert_int_equal(p->rows[0].record.details.len, 0);
 	assert_int_equal(p->rows[1].record.performed_by_id.value, 4);
@@ -451,10 +450,10 @@ test_foul_pages(void **state)
 	    PAGE(ROW_BUT("1", ",\"id\":1"), ""),
 	    PAGE("{\"id\":1}", ""),
 	};
-	static const char *const broken[] = {"\"kind\":\"\"",
-	    "\"kind\":7", "\"action\":null", "\"event_type\":\"a\\ufffd\"",
-	    "\"bucket_id\":0", "\"creator_id\":0", "\"recording_id\":null",
-	    "\"created_at\":\"\"", "\"created_at\":\"yesterday\"",
+	static const char *const broken[] = {"\"kind\":\"\"", "\"kind\":7",
+	    "\"action\":null", "\"event_type\":\"a\\ufffd\"", "\"bucket_id\":0",
+	    "\"creator_id\":0", "\"recording_id\":null", "\"created_at\":\"\"",
+	    "\"created_at\":\"yesterday\"",
 	    "\"created_at\":\"1970-01-01T00:00:00Z\""};
 	char body[1024], name[32];
 	struct error e;
@@ -485,12 +484,13 @@ test_foul_pages(void **state)
 
 /* ---- scenes ------------------------------------------------------------- */
 
-#define GET(query)                                                            \
-	"GET events.json?actor_types=person&exclude_performers=52007412"      \
-	query "\n"
-#define ENTER "feed = waiting for the access token\ntoken = waiting\n"        \
-	      "TOKEN 0\ntoken = held\nfeed = entering\nENTRY\n"               \
-	      "feed = reading\n"
+#define GET(query)                                                             \
+	"GET events.json?actor_types=person&exclude_performers=52007412" query \
+	"\n"
+#define ENTER                                                    \
+	"feed = waiting for the access token\ntoken = waiting\n" \
+	"TOKEN 0\ntoken = held\nfeed = entering\nENTRY\n"        \
+	"feed = reading\n"
 
 static void
 test_present(void **state)
@@ -501,18 +501,17 @@ test_present(void **state)
 	/* Nothing is known: the present; its positions wait for the end. */
 	stage_answer(s, "events.json", 200, NULL,
 	    PAGE(ROW_BUT("7", ",\"details\":{\"b\":1}"),
-	        ",\"next\":\"@/events.json?position=p1\""));
-	stage_answer(s, "events.json", 200, NULL,
-	    "{\"events\":[],\"position\":\"p2\"}");
+		",\"next\":\"@/events.json?position=p1\""));
+	stage_answer(
+	    s, "events.json", 200, NULL, "{\"events\":[],\"position\":\"p2\"}");
 	s->config->limits[LIMIT_feed_poll] = 20;
 	stage_configure(s);
 	stage_await(s, "position=p2");
-	stage_expect(s, ENTER GET("")
-	    "RECORD 7 poll {\"b\":1}\n"
-	    "CHECKPOINT \"\" 7\n"
-	    "GET events.json?position=p1\n"
-	    "CHECKPOINT \"p2\" 0\n"
-	    GET("&position=p2"));
+	stage_expect(s,
+	    ENTER GET("") "RECORD 7 poll {\"b\":1}\n"
+			  "CHECKPOINT \"\" 7\n"
+			  "GET events.json?position=p1\n"
+			  "CHECKPOINT \"p2\" 0\n" GET("&position=p2"));
 	stage_free(s);
 }
 
@@ -525,8 +524,10 @@ test_resume(void **state)
 	/* Page by page: rows first, then their position. */
 	s->position = "old";
 	stage_answer(s, "events.json", 200, NULL,
-	    "{\"events\":[" ROW("7") "," ROW("8") "],\"position\":\"p1\","
-	    "\"next\":\"@/events.json?exclude_performers=5&position=n1\"}");
+	    "{\"events\":[" ROW("7") "," ROW(
+		"8") "],\"position\":\"p1\","
+		     "\"next\":\"@/"
+		     "events.json?exclude_performers=5&position=n1\"}");
 	stage_answer(s, "events.json", 200, NULL,
 	    "{\"events\":[],\"position\":\"p2\",\"next\":"
 	    "\"@/events.json?since=12\"}");
@@ -534,14 +535,16 @@ test_resume(void **state)
 	    "{\"events\":[" ROW("9") "],\"position\":\"p3\"}");
 	stage_configure(s);
 	stage_await(s, "p3");
-	stage_expect(s, ENTER GET("&position=old")
-	    "RECORD 7 poll \nRECORD 8 poll \n"
-	    "CHECKPOINT \"p1\" 8\n"
-	    "GET events.json?exclude_performers=5&position=n1\n"
-	    "CHECKPOINT \"p2\" 0\n"
-	    "GET events.json?since=12\n"
-	    "RECORD 9 poll \n"
-	    "CHECKPOINT \"p3\" 9\n");
+	stage_expect(s,
+	    ENTER GET("&position=old") "RECORD 7 poll \nRECORD 8 poll \n"
+				       "CHECKPOINT \"p1\" 8\n"
+				       "GET "
+				       "events.json?exclude_performers=5&"
+				       "position=n1\n"
+				       "CHECKPOINT \"p2\" 0\n"
+				       "GET events.json?since=12\n"
+				       "RECORD 9 poll \n"
+				       "CHECKPOINT \"p3\" 9\n");
 	stage_free(s);
 }
 
@@ -575,10 +578,8 @@ test_retries_inside(void **state)
 	stage_answer(s, "events.json", 200, NULL, PAGE("", ""));
 	stage_await(s, "CHECKPOINT");
 	assert_int_equal(stage_count(s, "GET"), 4);
-	assert_int_equal(
-	    stage_count(s, "feed = trying again: http 503\n"), 1);
-	assert_int_equal(
-	    stage_count(s, "feed = trying again: http 429\n"), 1);
+	assert_int_equal(stage_count(s, "feed = trying again: http 503\n"), 1);
+	assert_int_equal(stage_count(s, "feed = trying again: http 429\n"), 1);
 	assert_int_equal(
 	    stage_count(s, "feed = retrying: transient: http 503\n"), 1);
 	assert_int_equal(stage_count(s, "feed = reading\n"), 2);
@@ -648,8 +649,9 @@ test_ends(void **state)
 		"ended: invalid_continuation: a page's next"},
 	    {200, NULL, PAGE("", ",\"next\":\"@/events.json\""),
 		"ended: poll_failed: a page's next"},
-	    {410, NULL, "{\"epoch_after_id\":4,\"resume\":"
-			"\"https://a.example/?since=4\"}",
+	    {410, NULL,
+		"{\"epoch_after_id\":4,\"resume\":"
+		"\"https://a.example/?since=4\"}",
 		"ended: invalid_continuation: a gap's resume"},
 	};
 	struct stage *s;
@@ -660,8 +662,8 @@ test_ends(void **state)
 		print_message("%s\n", t[i].want);
 		s = stage_new();
 		s->position = "old";
-		stage_answer(s, "events.json", t[i].status, t[i].headers,
-		    t[i].body);
+		stage_answer(
+		    s, "events.json", t[i].status, t[i].headers, t[i].body);
 		stage_configure(s);
 		stage_await(s, t[i].want);
 		stage_linger(s, 40);
@@ -684,20 +686,20 @@ test_position_refused(void **state)
 	s->position = "old";
 	s->served = 5;
 	stage_answer(s, "events.json", 400, NULL, POSITION_400);
-	stage_answer(s, "events.json", 200, NULL, PAGE(ROW("7"),
-	    ",\"next\":\"@/events.json?position=n\""));
+	stage_answer(s, "events.json", 200, NULL,
+	    PAGE(ROW("7"), ",\"next\":\"@/events.json?position=n\""));
 	stage_answer(s, "events.json", 400, NULL, POSITION_400);
 	stage_configure(s);
 	stage_await(s, "since=7");
-	stage_expect(s, ENTER GET("&position=old")
-	    "DROP_POSITION \"old\"\n"
-	    "feed = entering\n"
-	    "ENTRY\n"
-	    "feed = reading\n"
-	    GET("&since=5")
-	    "RECORD 7 poll \n"
-	    "CHECKPOINT \"p\" 7\n"
-	    "GET events.json?position=n\n"
+	stage_expect(s,
+	    ENTER GET(
+		"&position=old") "DROP_POSITION \"old\"\n"
+				 "feed = entering\n"
+				 "ENTRY\n"
+				 "feed = reading\n" GET(
+				     "&since=5") "RECORD 7 poll \n"
+						 "CHECKPOINT \"p\" 7\n"
+						 "GET events.json?position=n\n"
 	    /* It was served an event since: that one is the way back. */
 	    GET("&since=7"));
 	stage_free(s);
@@ -719,12 +721,14 @@ test_position_refused_unserved(void **state)
 	    "\"resume\":\"@/events.json?since=40\"}");
 	stage_configure(s);
 	stage_await(s, "since=40");
-	stage_expect(s, ENTER GET("&position=old")
-	    "DROP_POSITION \"old\"\n"
-	    "feed = entering\nENTRY\nfeed = reading\n"
-	    GET("&since=0")
-	    "GAP epoch 40 replay \"expected: entered at the beginning\"\n"
-	    "GET events.json?since=40\n");
+	stage_expect(s,
+	    ENTER GET(
+		"&position=old") "DROP_POSITION \"old\"\n"
+				 "feed = entering\nENTRY\nfeed = reading\n" GET(
+				     "&since=0") "GAP epoch 40 replay "
+						 "\"expected: entered at the "
+						 "beginning\"\n"
+						 "GET events.json?since=40\n");
 	stage_free(s);
 }
 
@@ -758,10 +762,10 @@ test_gap(void **state)
 	stage_answer(s, "events.json", 200, NULL, PAGE("", ""));
 	stage_configure(s);
 	stage_await(s, "CHECKPOINT");
-	stage_expect(s, ENTER GET("&position=old")
-	    "GAP epoch 40 present \"\"\n"
-	    "GET events.json?since=now\n"
-	    "CHECKPOINT \"p\" 0\n");
+	stage_expect(s,
+	    ENTER GET("&position=old") "GAP epoch 40 present \"\"\n"
+				       "GET events.json?since=now\n"
+				       "CHECKPOINT \"p\" 0\n");
 	stage_free(s);
 
 	/* Gap after gap is no feed. */
@@ -783,7 +787,8 @@ test_pause(void **state)
 	struct stage *s = stage_new();
 
 	(void)state;
-	/* Ten rows, room for two: the page is not accepted, nor its position. */
+	/* Ten rows, room for two: the page is not accepted, nor its position.
+	 */
 	s->position = "old";
 	s->config->limits[LIMIT_pause_depth] = 2;
 	s->config->limits[LIMIT_resume_depth] = 0;
@@ -792,9 +797,10 @@ test_pause(void **state)
 	stage_configure(s);
 	stage_await(s, "feed = paused");
 	stage_linger(s, 40);
-	stage_expect(s, ENTER GET("&position=old")
-	    "RECORD 1 poll \nRECORD 2 poll \n"
-	    "feed = paused: too many records wait for a decision\n");
+	stage_expect(s,
+	    ENTER GET("&position=old") "RECORD 1 poll \nRECORD 2 poll \n"
+				       "feed = paused: too many records wait "
+				       "for a decision\n");
 	s->depth = 1;
 	backlog_told(&s->in.backlog, 1); /* not low enough */
 	stage_linger(s, 40);
@@ -802,8 +808,9 @@ test_pause(void **state)
 	s->depth = 0;
 	backlog_told(&s->in.backlog, 0);
 	stage_await(s, "CHECKPOINT");
-	stage_expect(s, "feed = reading\nRECORD 3 poll \n"
-			"CHECKPOINT \"p\" 3\n");
+	stage_expect(s,
+	    "feed = reading\nRECORD 3 poll \n"
+	    "CHECKPOINT \"p\" 3\n");
 	stage_free(s);
 }
 

@@ -30,10 +30,10 @@ enum trim {
 	ALLOWLIST = 1,
 	PROJECT = 2,
 	MODE = 3,
-	LIST = 4,	 /* allowlist: LISTED */
-	ASSIGN = 8,	 /* allow_assignments */
-	AGENTS = 16,	 /* agent_ids: NAMED */
-	SCOPE = 32,	 /* --project ROUTED */
+	LIST = 4,        /* allowlist: LISTED */
+	ASSIGN = 8,      /* allow_assignments */
+	AGENTS = 16,     /* agent_ids: NAMED */
+	SCOPE = 32,      /* --project ROUTED */
 	UNREADABLE = 64, /* connect.json */
 };
 
@@ -70,9 +70,8 @@ outcome(const struct gate *g)
 		return g->reason;
 	*text = '\0';
 	for (i = 0; i < g->rule_count; i++)
-		(void)snprintf(text + strlen(text),
-		    sizeof(text) - strlen(text), "%s%s", i > 0 ? "+" : "",
-		    rule_rows[g->rules[i]].name);
+		(void)snprintf(text + strlen(text), sizeof(text) - strlen(text),
+		    "%s%s", i > 0 ? "+" : "", rule_rows[g->rules[i]].name);
 	if (g->must_confirm)
 		(void)strncat(text, "?", 2);
 	if (g->is_agent)
@@ -132,8 +131,7 @@ test_gate(void **state)
 	    {C, BOSS, NAMED, "person", ROUTED, AGENTS, "delegated"},
 	    {C, NAMED, NAMED, "", ROUTED, AGENTS, "delegated"},
 	    {C, BOSS, FOREIGN, "agent", ROUTED, 0, "agent_authored"},
-	    {C, BOSS, FOREIGN, "agent", ROUTED, AGENTS,
-		"agent_not_allowed"},
+	    {C, BOSS, FOREIGN, "agent", ROUTED, AGENTS, "agent_not_allowed"},
 	    {C, NAMED, 0, "", UNROUTED, AGENTS, "no_route"},
 	    {C, NAMED, 0, "", UNROUTED, AGENTS | SCOPE, "out_of_scope"},
 	    {A, NAMED, 0, "", ROUTED, AGENTS, "assignment_not_operator"},
@@ -149,8 +147,7 @@ test_gate(void **state)
 	    {"card.assignment_changed", BOSS, 0, "", ROUTED, PROJECT,
 		"assigned op"},
 	    {D, BOSS, 0, "", ROUTED, OPERATOR, "completed op"},
-	    {"todo.completed", BOSS, 0, "", ROUTED, OPERATOR,
-		"completed op"},
+	    {"todo.completed", BOSS, 0, "", ROUTED, OPERATOR, "completed op"},
 
 	    /* Where nothing is routed. */
 	    {C, BOSS, 0, "", UNROUTED, OPERATOR, "mentioned op"},
@@ -170,13 +167,11 @@ test_gate(void **state)
 	    {C, LISTED, 0, "", ROUTED, PROJECT | LIST, BOTH " op"},
 	    {A, LISTED, 0, "", ROUTED, PROJECT | LIST,
 		"assignment_not_operator"},
-	    {A, LISTED, 0, "", ROUTED, PROJECT | LIST | ASSIGN,
-		"assigned op"},
+	    {A, LISTED, 0, "", ROUTED, PROJECT | LIST | ASSIGN, "assigned op"},
 
 	    /* Anyone else. */
 	    {C, OTHER, 0, "", ROUTED, OPERATOR, "untrusted_performer"},
-	    {C, OTHER, 0, "", ROUTED, ALLOWLIST | LIST,
-		"untrusted_performer"},
+	    {C, OTHER, 0, "", ROUTED, ALLOWLIST | LIST, "untrusted_performer"},
 	    {A, OTHER, 0, "", ROUTED, OPERATOR, "assignment_not_operator"},
 	    {A, OTHER, 0, "", ROUTED, ALLOWLIST | LIST | ASSIGN,
 		"assignment_not_operator"},
@@ -197,8 +192,7 @@ test_gate(void **state)
 		    .bucket_id = t[i].bucket,
 		    .recording_id = 5,
 		    .creator_id = t[i].creator,
-		    .performed_by_id = {t[i].performer != 0,
-			t[i].performer},
+		    .performed_by_id = {t[i].performer != 0, t[i].performer},
 		    .actor_type = t[i].actor};
 
 		print_message("gate %zu: %s\n", i, t[i].want);

@@ -147,7 +147,8 @@ set_up(void **state)
 	    (struct sockaddr *)&sin, sizeof(sin));
 	assert_non_null(s.listener);
 	assert_int_equal(getsockname(evconnlistener_get_fd(s.listener),
-	    (struct sockaddr *)&sin, &len), 0);
+			     (struct sockaddr *)&sin, &len),
+	    0);
 	(void)snprintf(s.origin, sizeof(s.origin), "http://127.0.0.1:%u",
 	    ntohs(sin.sin_port));
 	s.http = http_new(s.base, "test/1 (a@b.example)");
@@ -210,10 +211,13 @@ static struct seen
 get(const char *bytes, size_t repeat, enum after after, size_t most)
 {
 	char url[128];
-	struct http_call c = {.method = HTTP_GET, .url = url,
-	    .bearer = "tok", .timeout_ms = 500, .most_bytes = most};
+	struct http_call c = {.method = HTTP_GET,
+	    .url = url,
+	    .bearer = "tok",
+	    .timeout_ms = 500,
+	    .most_bytes = most};
 
-	s.script = (struct script) {bytes, repeat, after};
+	s.script = (struct script){bytes, repeat, after};
 	(void)snprintf(url, sizeof(url), "%s/999/x.json?a=1", s.origin);
 	return send_call(&c);
 }
@@ -231,33 +235,35 @@ test_outcomes(void **state)
 		int status;
 		size_t body_len;
 	} t[] = {
-	    {OK_HEAD "Content-Length: 2\r\n\r\n{}", 0, KEEP, HTTP_ANSWERED,
-	        200, 2},
-	    {OK_HEAD "Content-Length: 9\r\n\r\n{}", 0, CLOSE, HTTP_BROKEN,
-	        200, 0},
+	    {OK_HEAD "Content-Length: 2\r\n\r\n{}", 0, KEEP, HTTP_ANSWERED, 200,
+		2},
+	    {OK_HEAD "Content-Length: 9\r\n\r\n{}", 0, CLOSE, HTTP_BROKEN, 200,
+		0},
 	    {OK_HEAD "Transfer-Encoding: chunked\r\n\r\n5\r\nab", 0, CLOSE,
-	        HTTP_BROKEN, 200, 0},
+		HTTP_BROKEN, 200, 0},
 	    {OK_HEAD "Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n"
-	        "X-T: y\r\n\r\n", 0, CLOSE, HTTP_ANSWERED, 200, 2},
+		     "X-T: y\r\n\r\n",
+		0, CLOSE, HTTP_ANSWERED, 200, 2},
 	    {OK_HEAD "Content-Le", 0, CLOSE, HTTP_BROKEN, 200, 0},
 	    {"", 0, CLOSE, HTTP_BROKEN, 0, 0},
 	    {"", 0, KEEP, HTTP_BROKEN, 0, 0}, /* the time is over */
 	    {"SSH-2.0-x\r\n\r\n", 0, CLOSE, HTTP_BROKEN, 0, 0},
 	    {"HTTP/1.1 abc\r\n\r\n", 0, CLOSE, HTTP_BROKEN, 0, 0},
 	    {"\x01\xff\x00", 0, CLOSE, HTTP_BROKEN, 0, 0},
-	    {OK_HEAD "Content-Length: 101\r\n\r\nx", 100, KEEP,
-	        HTTP_TOO_LARGE, 200, 0},
-	    {OK_HEAD "Content-Length: 100\r\n\r\nx", 99, KEEP,
-	        HTTP_ANSWERED, 200, 100},
+	    {OK_HEAD "Content-Length: 101\r\n\r\nx", 100, KEEP, HTTP_TOO_LARGE,
+		200, 0},
+	    {OK_HEAD "Content-Length: 100\r\n\r\nx", 99, KEEP, HTTP_ANSWERED,
+		200, 100},
 	    {OK_HEAD "X: y", 300000, KEEP, HTTP_BROKEN, 200, 0},
 	    {"HTTP/1.1 500 E\r\nContent-Length: 101\r\n\r\nx", 100, KEEP,
-	        HTTP_ANSWERED, 500, 101}, /* most_bytes is not for errors */
+		HTTP_ANSWERED, 500, 101}, /* most_bytes is not for errors */
 	    {"HTTP/1.1 500 E\r\nContent-Length: 1100000\r\n\r\nx", 1099999,
-	        KEEP, HTTP_ANSWERED, 500, 0},
-	    {"HTTP/1.1 302 F\r\nLocation: /y\r\nContent-Length: 0\r\n\r\n",
-	        0, KEEP, HTTP_ANSWERED, 302, 0},
+		KEEP, HTTP_ANSWERED, 500, 0},
+	    {"HTTP/1.1 302 F\r\nLocation: /y\r\nContent-Length: 0\r\n\r\n", 0,
+		KEEP, HTTP_ANSWERED, 302, 0},
 	    {"HTTP/1.1 100 C\r\n\r\nHTTP/1.1 404 N\r\nContent-Length: 0"
-	        "\r\n\r\n", 0, KEEP, HTTP_ANSWERED, 404, 0},
+	     "\r\n\r\n",
+		0, KEEP, HTTP_ANSWERED, 404, 0},
 	};
 	struct seen got;
 	size_t i;
@@ -281,10 +287,10 @@ test_headers(void **state)
 
 	(void)state;
 	got = get("HTTP/1.1 429 T\r\nretry-after: 7\r\nContent-Length: 0\r\n"
-	    "Link: <https://a.example/1>; rel=\"prev\"\r\n"
-	    "LINK: <https://a.example/2?p=1,2>; rel=\"next\"\r\n"
-	    "X-Total-Count: 41\r\nReason: account inactive\r\n"
-	    "Location: https://Evil.example:443/token?x=y\r\n\r\n",
+		  "Link: <https://a.example/1>; rel=\"prev\"\r\n"
+		  "LINK: <https://a.example/2?p=1,2>; rel=\"next\"\r\n"
+		  "X-Total-Count: 41\r\nReason: account inactive\r\n"
+		  "Location: https://Evil.example:443/token?x=y\r\n\r\n",
 	    0, KEEP, 0);
 	assert_int_equal(got.outcome, HTTP_ANSWERED);
 	assert_int_equal(got.status, 429);
@@ -294,8 +300,8 @@ test_headers(void **state)
 	assert_string_equal(got.location, "https://evil.example");
 	assert_true(got.inactive);
 
-	got = get(OK_HEAD "Content-Length: 2\r\nX-Total-Count: -1\r\n\r\n[]",
-	    0, KEEP, 0);
+	got = get(OK_HEAD "Content-Length: 2\r\nX-Total-Count: -1\r\n\r\n[]", 0,
+	    KEEP, 0);
 	assert_int_equal(got.retry_after, 0);
 	assert_int_equal(got.total, -1);
 	assert_string_equal(got.next, "-");
@@ -307,9 +313,12 @@ static void
 test_request_as_sent(void **state)
 {
 	char url[128];
-	struct http_call c = {.method = HTTP_POST, .url = url,
-	    .bearer = "to.k", .content_type = "application/json; charset=utf-8",
-	    .body = "{\"content\":\"x\"}", .body_len = 15};
+	struct http_call c = {.method = HTTP_POST,
+	    .url = url,
+	    .bearer = "to.k",
+	    .content_type = "application/json; charset=utf-8",
+	    .body = "{\"content\":\"x\"}",
+	    .body_len = 15};
 	struct seen got;
 
 	(void)state;
@@ -322,17 +331,18 @@ test_request_as_sent(void **state)
 	assert_null(strcasestr(s.last, "accept-encoding"));
 
 	(void)snprintf(url, sizeof(url), "%s/c.json", s.origin);
-	s.script.bytes = "HTTP/1.1 201 C\r\nContent-Length: 8\r\n\r\n{\"id\":1}";
+	s.script.bytes =
+	    "HTTP/1.1 201 C\r\nContent-Length: 8\r\n\r\n{\"id\":1}";
 	got = send_call(&c);
 	assert_int_equal(got.status, 201);
 	assert_string_equal(got.body, "{\"id\":1}");
 	assert_non_null(strstr(s.last, "POST /c.json HTTP/1.1\r\n"));
-	assert_non_null(strstr(s.last,
-	    "Content-Type: application/json; charset=utf-8\r\n"));
+	assert_non_null(strstr(
+	    s.last, "Content-Type: application/json; charset=utf-8\r\n"));
 	assert_null(strcasestr(s.last, "expect:"));
 	assert_non_null(strstr(s.last, "\r\n\r\n{\"content\":\"x\"}"));
 
-	c = (struct http_call) {.method = HTTP_POST, .url = url};
+	c = (struct http_call){.method = HTTP_POST, .url = url};
 	(void)send_call(&c);
 	assert_null(strcasestr(s.last, "content-type"));
 	assert_null(strcasestr(s.last, "authorization"));
@@ -343,8 +353,11 @@ static void
 test_post_is_never_repeated(void **state)
 {
 	char url[128];
-	struct http_call c = {.method = HTTP_POST, .url = url, .body = "a=1",
-	    .body_len = 3, .content_type = "application/x-www-form-urlencoded"};
+	struct http_call c = {.method = HTTP_POST,
+	    .url = url,
+	    .body = "a=1",
+	    .body_len = 3,
+	    .content_type = "application/x-www-form-urlencoded"};
 	const char *ok = OK_HEAD "Content-Length: 0\r\n\r\n";
 	struct seen got;
 
@@ -353,7 +366,7 @@ test_post_is_never_repeated(void **state)
 	(void)get(ok, 0, KEEP, 0);
 	(void)get(ok, 0, KEEP, 0);
 	assert_int_equal(s.connections, 1);
-	s.script = (struct script) {"", 0, CLOSE};
+	s.script = (struct script){"", 0, CLOSE};
 	got = send_call(&c);
 	assert_int_equal(got.outcome, HTTP_BROKEN);
 	assert_int_equal(s.requests, 3);
@@ -363,8 +376,10 @@ test_post_is_never_repeated(void **state)
 static void
 test_unsent(void **state)
 {
-	struct http_call c = {.method = HTTP_POST, .url =
-	    "http://127.0.0.1:1/x", .body = "a", .body_len = 1};
+	struct http_call c = {.method = HTTP_POST,
+	    .url = "http://127.0.0.1:1/x",
+	    .body = "a",
+	    .body_len = 1};
 	struct seen got;
 
 	(void)state;
@@ -418,8 +433,8 @@ static void
 test_cancel(void **state)
 {
 	char url[128];
-	struct http_call c = {.method = HTTP_GET, .url = url,
-	    .timeout_ms = 5000};
+	struct http_call c = {
+	    .method = HTTP_GET, .url = url, .timeout_ms = 5000};
 	struct http_call refused = {.method = HTTP_GET, .url = "x:"};
 	struct http_request *r[3];
 
@@ -432,7 +447,7 @@ test_cancel(void **state)
 	http_cancel(r[1]);
 	http_cancel(NULL);
 	/* The third one reaches the server, and http_free() has it. */
-	s.script = (struct script) {"", 0, KEEP};
+	s.script = (struct script){"", 0, KEEP};
 	while (s.requests == 0)
 		event_base_loop(s.base, EVLOOP_ONCE);
 	assert_int_equal(s.connections, 1);
@@ -486,9 +501,9 @@ test_link_next(void **state)
 	    {"<https://a/2>; rel=next", "https://a/2"},
 	    {"<https://a/2>;rel=\"prev next\"", "https://a/2"},
 	    {"<https://a/1>; rel=\"prev\", <https://a/2>; REL=\"NEXT\"",
-	        "https://a/2"},
+		"https://a/2"},
 	    {"<https://a/2?x=1,2>; title=\"a, b; rel=next\"; rel=next",
-	        "https://a/2?x=1,2"},
+		"https://a/2?x=1,2"},
 	    {"<https://a/2>; title=\"a\"; rel", NULL},
 	    {"<https://a/2>; title=\"rel=next\"", NULL},
 	    {"<https://a/2>; rel=\"nextish\"", NULL},
@@ -520,10 +535,10 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(test_outcomes, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_headers, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(test_request_as_sent, set_up,
-	        tear_down),
-	    cmocka_unit_test_setup_teardown(test_post_is_never_repeated,
-	        set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(
+		test_request_as_sent, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(
+		test_post_is_never_repeated, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_unsent, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_refused, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(test_cancel, set_up, tear_down),

@@ -324,6 +324,22 @@ a_verdict_applies_at_its_revision_only(void **state)
 	assert_failed(fixture_ask(f, &second, ROLE_INTAKE, ""), "not_found");
 }
 
+/* Blocked still, but decided since it was read. */
+static void
+a_verdict_on_an_older_revision_is_no_failure(void **state)
+{
+	struct fixture *f = *state;
+	struct msg stale, *reply;
+
+	(void)record_event(f, 101);
+	stale = verdict_of(f, 101, "admitted");
+	(void)refuse_event(f, 101, "blocked", "read_failed");
+	reply = fixture_get(f, &stale, ROLE_INTAKE, "", MSG_VERDICT_IS);
+	assert_false(reply->verdict_is.applied);
+	assert_string_equal("blocked", reply->verdict_is.state);
+	assert_string_equal("admitted", admit_event(f, 101, "k"));
+}
+
 static void
 a_verdict_is_kept_with_its_columns(void **state)
 {
@@ -467,6 +483,7 @@ main(void)
 	    TEST(undecided_records_come_by_id),
 	    TEST(a_blocked_record_is_due_by_its_own_clock),
 	    TEST(a_verdict_applies_at_its_revision_only),
+	    TEST(a_verdict_on_an_older_revision_is_no_failure),
 	    TEST(a_verdict_is_kept_with_its_columns),
 	    TEST(a_verdict_line_says_what_was_written),
 	    TEST(behind_a_live_conversation_a_record_is_queued),

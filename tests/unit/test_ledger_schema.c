@@ -556,8 +556,7 @@ a_task_ends_though_its_redispatch_cannot(void **state)
 	    "UPDATE events SET snapshot = NULL",
 	    "UPDATE events SET content_dropped = 1",
 	    "UPDATE task_events SET outcome = 'succeeded'",
-	    "UPDATE decisions SET decided_at ="
-	    " '2026-01-05T09:00:00.000000000Z'",
+	    "UPDATE decisions SET decided_at = '2026-01-05T09:00:00Z'",
 	};
 	struct fixture *f = *state;
 	size_t i;

@@ -169,22 +169,33 @@ no_retry_blocks_at_once(void **state)
 	assert_string_equal("blocked", state_of(f, 101));
 }
 
-/* A newer configuration refused it: no retry is spent. */
+/* A newer configuration refused it, as END says. */
+static void
+uncharged(struct fixture *f, const char *attempt)
+{
+	struct msg m = end_of(attempt, "failed");
+
+	m.end.spawn_failed = m.end.uncharged = true;
+	(void)fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_ENDED);
+}
+
+/* No retry is spent by it, before one or after one. */
 static void
 an_uncharged_withdrawal_costs_nothing(void **state)
 {
 	struct fixture *f = *state;
-	struct msg m = end_of(ATT_1, "failed");
 
 	(void)launched(f, 101, ATT_1);
-	m.end.spawn_failed = m.end.uncharged = true;
-	(void)fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_ENDED);
+	uncharged(f, ATT_1);
 	assert_string_equal("admitted", state_of(f, 101));
 	(void)launch(f, 101, ATT_2);
 	(void)spawn_failed(f, ATT_2);
 	assert_string_equal("admitted", state_of(f, 101));
 	(void)launch(f, 101, ATT_3);
-	(void)spawn_failed(f, ATT_3);
+	uncharged(f, ATT_3);
+	assert_string_equal("admitted", state_of(f, 101));
+	(void)launch(f, 101, ATT_4);
+	(void)spawn_failed(f, ATT_4);
 	assert_string_equal("blocked", state_of(f, 101));
 }
 

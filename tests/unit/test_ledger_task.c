@@ -279,6 +279,36 @@ handed_work_keeps_its_conversation_busy(void **state)
 	(void)launch_fails(f, 102, ATT_2, "busy");
 }
 
+/*
+ * All its records are completed, and retention took the key from them: the
+ * task has not ended, so its conversation waits, in whatever directory.
+ */
+static void
+a_live_task_keeps_its_conversation_busy(void **state)
+{
+	struct fixture *f = *state;
+	const char *token;
+	struct msg m;
+
+	admitted(f, 101, "k");
+	token = launch(f, 101, ATT_1);
+	(void)get_dispatch(f, token, 0, ATT_1);
+	(void)complete_dispatch(f, token, 101, "succeeded", ATT_1);
+	sql_ok(f, "UPDATE events SET conversation_key = ''");
+	(void)record_event(f, 102);
+	sql_ok(f, "UPDATE events SET bucket_id = 11 WHERE id = 102");
+	m = verdict_of(f, 102, "admitted");
+	m.verdict.conversation_key = "k";
+	m.verdict.route = OTHER_ROUTE;
+	(void)fixture_get(f, &m, ROLE_INTAKE, "", MSG_VERDICT_IS);
+	assert_string_equal("admitted", state_of(f, 102));
+	assert_false(startable(f, 0)->found);
+	(void)launch_fails(f, 102, ATT_2, "busy");
+	(void)end_attempt(f, ATT_1, "finished");
+	assert_int_equal(102, startable(f, 0)->event_id);
+	assert_string_not_equal("", launch(f, 102, ATT_2));
+}
+
 /* ---- tokens again ------------------------------------------------------ */
 
 static void
@@ -531,6 +561,7 @@ main(void)
 	    TEST(a_record_is_launched_once),
 	    TEST(a_launch_under_a_hold_is_held),
 	    TEST(handed_work_keeps_its_conversation_busy),
+	    TEST(a_live_task_keeps_its_conversation_busy),
 	    TEST(a_repeated_launch_rekeys),
 	    TEST(a_launch_is_not_repeated_once_it_runs),
 	    TEST(the_last_rekey_wins),

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <cmocka.h>
@@ -165,6 +166,30 @@ a_turn_is_bounded_by_bytes(void **state)
 	assert_int_equal(3, commits);
 }
 
+/* Whatever is asked for, a turn holds only so much of it. */
+static void
+a_turn_is_bounded_by_its_answers(void **state)
+{
+	struct fixture *f = *state;
+	struct msg m = {.type = MSG_GET_DISPATCH};
+	const char *token;
+	size_t i;
+
+	(void)record_event(f, 101);
+	(void)admit_event(f, 101, "k");
+	token = launch(f, 101, ATT_1);
+	(void)get_dispatch(f, token, 0, ATT_1);
+	sql_ok(f, "UPDATE events SET snapshot = zeroblob(4000000)");
+	fixture_forget(f);
+	m.get_dispatch.token = token;
+	for (i = 0; i < 5; i++)
+		fixture_add(f, &m, ROLE_MCPD, ATT_1);
+	add_record(f, 102);
+	fixture_turn(f);
+	/* 3 answers are beyond the bound, then 2 and the record's line. */
+	assert_string_equal("rrrl.rrr", f->order);
+}
+
 /* ---- a request that fails alone ---------------------------------------- */
 
 static void
@@ -225,6 +250,27 @@ a_refused_launch_hands_out_no_pipe(void **state)
 	reply = fixture_ask(f, &m, ROLE_DISPATCHER, "");
 	assert_failed(reply, "refused");
 	assert_int_equal(0, sql_int(f, "SELECT COUNT(*) FROM tasks"));
+}
+
+/* Committed, but its token found no pipe: asked again, it gets another. */
+static void
+a_launch_without_a_pipe_is_asked_again(void **state)
+{
+	struct fixture *f = *state;
+	struct msg m = launch_of(101, ATT_1), *reply;
+	struct rlimit was, none;
+
+	(void)record_event(f, 101);
+	(void)admit_event(f, 101, "k");
+	assert_int_equal(0, getrlimit(RLIMIT_NOFILE, &was));
+	none = was;
+	none.rlim_cur = 3;
+	assert_int_equal(0, setrlimit(RLIMIT_NOFILE, &none));
+	reply = fixture_ask(f, &m, ROLE_DISPATCHER, "");
+	assert_int_equal(0, setrlimit(RLIMIT_NOFILE, &was));
+	assert_failed(reply, "unavailable");
+	assert_string_not_equal("", launch(f, 101, ATT_1));
+	assert_int_equal(1, sql_int(f, "SELECT COUNT(*) FROM tasks"));
 }
 
 /*
@@ -407,9 +453,11 @@ main(void)
 	    TEST(a_notice_of_a_kind_is_told_once),
 	    TEST(a_turn_is_bounded_by_count),
 	    TEST(a_turn_is_bounded_by_bytes),
+	    TEST(a_turn_is_bounded_by_its_answers),
 	    TEST(a_constraint_is_its_requests_own),
 	    TEST(a_refusal_undoes_its_request),
 	    TEST(a_refused_launch_hands_out_no_pipe),
+	    TEST(a_launch_without_a_pipe_is_asked_again),
 	    TEST(a_full_database_fails_what_does_not_fit),
 	    TEST(a_lost_groups_requests_run_again_alone),
 	    TEST(a_full_disk_in_a_group_loses_nothing),

@@ -345,6 +345,27 @@ a_deaf_peer_is_not_read(void **state)
 	pair_free(p);
 }
 
+/* One that died with much unread is still found dead. */
+static void
+a_dead_peer_with_a_long_queue_is_noticed(void **state)
+{
+	struct pair *p = pair_new(true);
+	struct msg m = a_record(1), reply = {.type = MSG_RECORDED};
+
+	while (link_queued(p->b.link) <= 300 * 1024) {
+		link_send(p->b.link, &reply);
+		link_flush(p->b.link);
+	}
+	send_raw(p, &m);
+	close(p->raw);
+	p->raw = -1;
+	turn(p);
+	assert_true(p->b.over);
+	assert_int_equal(LINK_EOF, p->b.why);
+	assert_int_equal(1, p->b.count);
+	pair_free(p);
+}
+
 int
 main(void)
 {
@@ -358,6 +379,7 @@ main(void)
 	    cmocka_unit_test(surplus_descriptors_break),
 	    cmocka_unit_test(pausing_loses_nothing),
 	    cmocka_unit_test(a_deaf_peer_is_not_read),
+	    cmocka_unit_test(a_dead_peer_with_a_long_queue_is_noticed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

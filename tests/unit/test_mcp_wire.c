@@ -1,4 +1,4 @@
-/* The wire: what a line is, both eras, limits (mcp.md 1 to 4, 7). */
+/* The wire: both eras, cancelling, streams (mcp.md 1 to 4). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,12 +9,9 @@
 
 #include <cmocka.h>
 
-#include "common/xmalloc.h"
 #include "mcp_world.h"
 #include "mcpd/answer.h"
-#include "mcpd/call.h"
-#include "mcpd/message.h"
-#include "mcpd/stream.h"
+#include "mcpd/revision.h"
 
 #define META "io.modelcontextprotocol/"
 #define CLAIM                                                           \
@@ -22,172 +19,7 @@
 	"clientCapabilities\":{}}"
 #define MODERN_TAIL "\"_meta\":{\"" META "serverInfo\":" SERVER_INFO "}"
 
-/* ---- classification --------------------------------------------------- */
-
-/* mcp.md 1.2: the first condition that holds decides. */
-static const struct kind_row {
-	const char *line;
-	enum message_kind kind;
-	int code;
-	const char *id;
-} kind_rows[] = {
-    {"", MESSAGE_DROPPED, 0, ""},
-    {" \t ", MESSAGE_DROPPED, 0, ""},
-    {"this is not JSON", MESSAGE_WRONG, -32700, ""},
-    {"\xef\xbb\xbf{}", MESSAGE_WRONG, -32700, ""},
-    {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}", MESSAGE_WRONG,
-	-32700, ""},
-    {"{\"jsonrpc\":\"2.0\",\"id\":1,", MESSAGE_WRONG, -32700, ""},
-    {"[]", MESSAGE_BATCH, 0, ""},
-    {"7", MESSAGE_WRONG, -32600, ""},
-    {"\"x\"", MESSAGE_WRONG, -32600, ""},
-    {"null", MESSAGE_WRONG, -32600, ""},
-    {"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}", MESSAGE_DROPPED, 0, "1"},
-    {"{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32600}}", MESSAGE_DROPPED, 0,
-	""},
-    {"{\"id\":null,\"error\":{}}", MESSAGE_DROPPED, 0, ""},
-    {"{\"method\":null,\"error\":{}}", MESSAGE_DROPPED, 0, ""},
-    {"{\"id\":5,\"method\":\"ping\"}", MESSAGE_WRONG, -32600, "5"},
-    {"{\"jsonrpc\":\"1.0\",\"id\":5,\"method\":\"ping\"}", MESSAGE_WRONG,
-	-32600, "5"},
-    {"{\"jsonrpc\":2.0,\"id\":5,\"method\":\"ping\"}", MESSAGE_WRONG, -32600,
-	"5"},
-    {"{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":7}", MESSAGE_WRONG, -32600, "5"},
-    {"{\"jsonrpc\":\"2.0\",\"id\":5}", MESSAGE_WRONG, -32600, "5"},
-    {"{}", MESSAGE_WRONG, -32600, ""},
-    {"{\"jsonrpc\":\"2.0\",\"method\":\"x\"}", MESSAGE_NOTIFICATION, 0, ""},
-    {"{\"jsonrpc\":\"2.0\",\"method\":\"x\",\"params\":3}",
-	MESSAGE_NOTIFICATION, 0, ""},
-    {"{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"ping\"}", MESSAGE_WRONG,
-	-32600, ""},
-    {"{\"jsonrpc\":\"2.0\",\"id\":1.5,\"method\":\"ping\"}", MESSAGE_WRONG,
-	-32600, ""},
-    {"{\"jsonrpc\":\"2.0\",\"id\":1e3,\"method\":\"ping\"}", MESSAGE_WRONG,
-	-32600, ""},
-    {"{\"jsonrpc\":\"2.0\",\"id\":true,\"method\":\"ping\"}", MESSAGE_WRONG,
-	-32600, ""},
-    {"{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"ping\"}", MESSAGE_WRONG,
-	-32600, ""},
-    {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"x\",\"params\":[]}",
-	MESSAGE_WRONG, -32602, "1"},
-    {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"x\",\"params\":null}",
-	MESSAGE_WRONG, -32602, "1"},
-    {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"x\",\"params\":{\"_meta\":"
-     "3}}",
-	MESSAGE_WRONG, -32602, "1"},
-    {"{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"x\"}", MESSAGE_REQUEST, 0,
-	"0"},
-    {"{\"jsonrpc\":\"2.0\",\"id\":\"\",\"method\":\"x\"}", MESSAGE_REQUEST, 0,
-	"\"\""},
-    {"{\"jsonrpc\":\"2.0\",\"id\":-1,\"method\":\"x\"}", MESSAGE_REQUEST, 0,
-	"-1"},
-    {"{\"jsonrpc\":\"2.0\",\"id\":9007199254740993,\"method\":\"x\"}",
-	MESSAGE_REQUEST, 0, "9007199254740993"},
-    {"{\"jsonrpc\":\"2.0\",\"id\":99999999999999999999,\"method\":\"x\"}",
-	MESSAGE_REQUEST, 0, "99999999999999999999"},
-    {"{\"jsonrpc\":\"2.0\",\"id\":\"\\u0061\",\"method\":\"x\"}",
-	MESSAGE_REQUEST, 0, "\"\\u0061\""},
-    {"{\"method\":\"x\",\"id\":1,\"jsonrpc\":\"2.0\",\"id\":\"last\"}",
-	MESSAGE_REQUEST, 0, "\"last\""},
-    {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\\ud800\\u0000\"}",
-	MESSAGE_REQUEST, 0, "1"},
-};
-
-static void
-lines_are_classified_by_the_table(void **state)
-{
-	size_t i;
-
-	for (i = 0; i < sizeof(kind_rows) / sizeof(kind_rows[0]); i++) {
-		const struct kind_row *row = &kind_rows[i];
-		struct json_span line = {row->line, strlen(row->line)};
-		struct message m;
-
-		message_read(&m, &line);
-		if (m.kind != row->kind)
-			fail_msg("%s: kind %d, not %d", row->line, m.kind,
-			    row->kind);
-		assert_int_equal(row->code, m.code);
-		assert_int_equal(strlen(row->id), m.id.len);
-		assert_memory_equal(
-		    row->id, m.id.len == 0 ? "" : m.id.bytes, m.id.len);
-		message_clear(&m);
-	}
-}
-
-static void
-an_id_of_too_many_bytes_is_none(void **state)
-{
-	char id[MESSAGE_ID_MAX + 2];
-	struct json_span span = {id, MESSAGE_ID_MAX};
-
-	memset(id, 'a', sizeof(id));
-	id[0] = '"';
-	assert_true(message_id_ok(&span));
-	span.len++;
-	assert_false(message_id_ok(&span));
-}
-
-static const struct equal_row {
-	const char *a, *b;
-	bool is_equal;
-} equal_rows[] = {
-    {"1", "1", true},
-    {"1", "\"1\"", false},
-    {"1", "2", false},
-    {"\"a\"", "\"\\u0061\"", true},
-    {"\"a\"", "\"b\"", false},
-    {"\"\\u0000\"", "\"\\u0000x\"", false},
-};
-
-static void
-ids_are_compared_by_type_and_value(void **state)
-{
-	size_t i;
-
-	for (i = 0; i < sizeof(equal_rows) / sizeof(equal_rows[0]); i++) {
-		struct json_span a = {equal_rows[i].a, strlen(equal_rows[i].a)};
-		struct json_span b = {equal_rows[i].b, strlen(equal_rows[i].b)};
-
-		assert_int_equal(
-		    equal_rows[i].is_equal, message_id_equal(&a, &b));
-	}
-}
-
 /* ---- exchanges -------------------------------------------------------- */
-
-/* A stub ledger with one event, whose report always stands. */
-static void
-answer_all(struct world *w, const struct reply_to *to, const struct msg *m)
-{
-	static const char snapshot[] =
-	    "{\"type\":\"Comment\",\"title\":\"T\","
-	    "\"content\":\"Say hello\",\"updated_at\":\"2026-01-01\"}";
-	struct msg reply = {.type = MSG_INSTRUCTION};
-
-	if (m->type == MSG_GET_DISPATCH) {
-		reply.instruction.found = true;
-		reply.instruction.event_id = 101;
-		reply.instruction.event_type = "comment.created";
-		reply.instruction.trigger = "mentioned";
-		reply.instruction.bucket_id = 7;
-		reply.instruction.recording_id = 8;
-		reply.instruction.recording_url = "https://x.test/8";
-		reply.instruction.reply_kind = "comment";
-		reply.instruction.reply_recording_id = 6;
-		reply.instruction.requester_id = 9;
-		reply.instruction.acknowledge = true;
-		reply.instruction.delivery = "exposed";
-		reply.instruction.snapshot =
-		    (struct blob){snapshot, sizeof(snapshot) - 1};
-	} else {
-		reply.type = MSG_REPORT_IS;
-		reply.report_is.event_id = 101;
-		reply.report_is.delivery = "completed";
-		reply.report_is.outcome = "succeeded";
-	}
-	peer_reply(to, &reply);
-}
 
 #define GET_TEXT                                                               \
 	"{\\n  \\\"instruction\\\": {\\n    \\\"event_id\\\": 101,\\n    "     \
@@ -415,6 +247,13 @@ static const char *const claude_2026_07_28[] = {
     "\"message\":\"Send initialize first, or name the protocol version in "
     "_meta\",\"data\":{\"supported\":[\"2026-07-28\",\"2025-11-25\","
     "\"2025-06-18\",\"2025-03-26\",\"2024-11-05\"]}}}",
+    "C{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"tools/call\",\"params\":{"
+    "\"name\":\"basecamp_connect\",\"arguments\":{\"action\":"
+    "\"get_dispatch\"}}}",
+    "S{\"jsonrpc\":\"2.0\",\"id\":5,\"error\":{\"code\":-32602,"
+    "\"message\":\"Send initialize first, or name the protocol version in "
+    "_meta\",\"data\":{\"supported\":[\"2026-07-28\",\"2025-11-25\","
+    "\"2025-06-18\",\"2025-03-26\",\"2024-11-05\"]}}}",
     "C{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"ping\"}",
     "S{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32600,\"message\":\"Invalid "
     "request id\"}}",
@@ -448,7 +287,7 @@ exchanges_are_as_recorded(void **state)
 
 	for (i = 0; i < sizeof(exchanges) / sizeof(exchanges[0]); i++) {
 		w = world_new();
-		w->answer = answer_all;
+		w->answer = world_answer_all;
 		for (line = exchanges[i]; *line != NULL; line++) {
 			if (**line == 'S') {
 				world_expect(w, *line + 1);
@@ -473,13 +312,6 @@ exchanges_are_as_recorded(void **state)
 	"\"params\":{\"requestId\":" id ",\"reason\":\"x\"}}"
 
 static void
-answer_one(struct world *w, size_t i)
-{
-	answer_all(w, &w->to[i], w->asked[i]);
-	world_turn(w);
-}
-
-static void
 a_cancelled_call_is_not_answered(void **state)
 {
 	struct world *w = world_new();
@@ -494,9 +326,9 @@ a_cancelled_call_is_not_answered(void **state)
 	    "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/"
 	    "cancelled\",\"params\":3}");
 	assert_int_equal(2, w->asked_count);
-	answer_one(w, 0);
+	world_answer_one(w, 0);
 	world_expect_silence(w);
-	answer_one(w, 1);
+	world_answer_one(w, 1);
 	assert_non_null(strstr(world_hear(w), "\"id\":\"7\""));
 	/* Too late changes nothing. */
 	world_say(w, CANCEL("\"7\""));
@@ -513,14 +345,14 @@ a_cancelled_call_leaves_its_batch(void **state)
 	world_initialize(w, "2025-03-26");
 	world_say(w, "[" CALL("1") "," CALL("2") "]");
 	world_say(w, CANCEL("1"));
-	answer_one(w, 0);
+	world_answer_one(w, 0);
 	world_expect_silence(w);
-	answer_one(w, 1);
+	world_answer_one(w, 1);
 	assert_memory_equal(
 	    "[{\"jsonrpc\":\"2.0\",\"id\":2,", world_hear(w), 25);
 	world_say(w, "[" CALL("3") "]");
 	world_say(w, CANCEL("3"));
-	answer_one(w, 2);
+	world_answer_one(w, 2);
 	world_expect_silence(w);
 	world_free(w);
 }
@@ -533,9 +365,9 @@ calls_end_in_any_order(void **state)
 	world_initialize(w, "2025-06-18");
 	world_say(w, CALL("1"));
 	world_say(w, CALL("2"));
-	answer_one(w, 1);
+	world_answer_one(w, 1);
 	assert_non_null(strstr(world_hear(w), "\"id\":2"));
-	answer_one(w, 0);
+	world_answer_one(w, 0);
 	assert_non_null(strstr(world_hear(w), "\"id\":1"));
 	world_free(w);
 }
@@ -550,7 +382,7 @@ a_new_stream_has_no_session_and_old_calls_end_silently(void **state)
 	world_initialize(w, "2025-06-18");
 	world_say(w, CALL("1"));
 	world_connect(w);
-	answer_one(w, 0);
+	world_answer_one(w, 0);
 	world_expect_silence(w);
 	assert_int_equal(0, w->server.call_count);
 	world_say(
@@ -576,7 +408,7 @@ what_an_old_stream_holds_is_carried_out(void **state)
 	server_connect(&w->server, fds[0]);
 	world_turn(w);
 	assert_int_equal(1, w->asked_count);
-	answer_one(w, 0);
+	world_answer_one(w, 0);
 	world_expect_silence(w);
 	world_free(w);
 }
@@ -604,7 +436,7 @@ idle_is_after_the_last_report(void **state)
 	world_turn(w);
 	assert_int_equal(1, w->asked_count);
 	assert_int_equal(0, idle);
-	answer_one(w, 0);
+	world_answer_one(w, 0);
 	assert_int_equal(1, idle);
 	w->server.idle = NULL;
 	world_free(w);
@@ -620,266 +452,9 @@ a_dead_ledger_is_asked_again(void **state)
 	assert_int_equal(1, w->asked_count);
 	world_relink(w);
 	assert_int_equal(2, w->asked_count);
-	answer_one(w, 1);
+	world_answer_one(w, 1);
 	assert_non_null(strstr(world_hear(w), "\"isError\":false"));
 	world_expect_silence(w);
-	world_free(w);
-}
-
-/* ---- limits ----------------------------------------------------------- */
-
-static void
-one_byte_at_a_time(void **state)
-{
-	static const char line[] =
-	    "{\"jsonrpc\":\"2.0\",\"id\":\"\xc3\xa4\",\"method\":\"ping\"}"
-	    "\r\n\n"
-	    "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}\n";
-	struct world *w = world_new();
-	size_t i;
-
-	for (i = 0; i < sizeof(line) - 1; i++)
-		world_write(w, line + i, 1);
-	world_expect(
-	    w, "{\"jsonrpc\":\"2.0\",\"id\":\"\xc3\xa4\",\"result\":{}}");
-	world_expect(w, "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}");
-	world_free(w);
-}
-
-/* A ping of exactly LEN bytes, its id where it is said. */
-static char *
-long_ping(size_t len, bool id_first)
-{
-	static const char head[] = "{\"jsonrpc\":\"2.0\",\"id\":9,";
-	char *line = xmalloc(len + 2), tail[64];
-	size_t at = 0;
-
-	memset(line, 'a', len);
-	(void)snprintf(tail, sizeof(tail), "\",%s\"method\":\"ping\"}\n",
-	    id_first ? "" : "\"jsonrpc\":\"2.0\",\"id\":9,");
-	if (id_first) {
-		memcpy(line, head, sizeof(head) - 1);
-		at = sizeof(head) - 1;
-	} else {
-		line[at++] = '{';
-	}
-	memcpy(line + at, "\"x\":\"", 5);
-	memcpy(line + len + 1 - strlen(tail), tail, strlen(tail) + 1);
-	return line;
-}
-
-static void
-a_line_has_its_bound(void **state)
-{
-	struct world *w = world_new();
-	char *line = long_ping(MESSAGE_LINE_MAX, true);
-
-	world_write(w, line, MESSAGE_LINE_MAX + 1);
-	world_expect(w, "{\"jsonrpc\":\"2.0\",\"id\":9,\"result\":{}}");
-	free(line);
-	line = long_ping(MESSAGE_LINE_MAX + 1, true);
-	world_write(w, line, MESSAGE_LINE_MAX + 2);
-	world_expect(w,
-	    "{\"jsonrpc\":\"2.0\",\"id\":9,\"error\":{\"code\":-32600,"
-	    "\"message\":\"Message too long\"}}");
-	free(line);
-	line = long_ping(MESSAGE_LINE_MAX + 100, false);
-	world_write(w, line, MESSAGE_LINE_MAX + 101);
-	world_expect(w,
-	    "{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32600,"
-	    "\"message\":\"Message too long\"}}");
-	free(line);
-	world_say(w, "{\"jsonrpc\":\"2.0\",\"id\":10,\"method\":\"ping\"}");
-	world_expect(w, "{\"jsonrpc\":\"2.0\",\"id\":10,\"result\":{}}");
-	world_free(w);
-}
-
-static void
-an_id_that_the_cut_goes_through_is_none(void **state)
-{
-	struct json_span line = {"{\"method\":\"x\",\"id\":12", 20};
-	struct message m;
-
-	message_read_cut(&m, &line);
-	assert_int_equal(MESSAGE_WRONG, m.kind);
-	assert_int_equal(0, m.id.len);
-	line = (struct json_span){"{\"id\":12,\"result\":{},\"x\":\"", 26};
-	message_read_cut(&m, &line);
-	assert_int_equal(MESSAGE_DROPPED, m.kind);
-}
-
-static void
-nesting_has_its_bound(void **state)
-{
-	struct world *w = world_new();
-	struct buffer line = {0};
-	int depth, i;
-
-	for (depth = MESSAGE_DEPTH_MAX - 1; depth <= MESSAGE_DEPTH_MAX;
-	     depth++) {
-		line.len = 0;
-		buffer_add_text(&line,
-		    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":"
-		    "\"ping\",\"x\":");
-		for (i = 0; i < depth; i++)
-			buffer_add_char(&line, '[');
-		for (i = 0; i < depth; i++)
-			buffer_add_char(&line, ']');
-		buffer_add_char(&line, '}');
-		world_say(w, line.bytes);
-	}
-	world_expect(w, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}");
-	world_expect(w,
-	    "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32600,"
-	    "\"message\":\"Message too deep or too large\"}}");
-	buffer_free(&line);
-	world_free(w);
-}
-
-static void
-members_have_their_bound(void **state)
-{
-	struct world *w = world_new();
-	struct buffer line = {0};
-	int i;
-
-	buffer_add_text(&line,
-	    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\","
-	    "\"x\":[0");
-	for (i = 0; i < MESSAGE_MEMBERS_MAX; i++)
-		buffer_add_text(&line, ",0");
-	buffer_add_text(&line, "]}");
-	world_say(w, line.bytes);
-	world_expect(w,
-	    "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32600,"
-	    "\"message\":\"Message too deep or too large\"}}");
-	buffer_free(&line);
-	world_free(w);
-}
-
-static void
-calls_in_flight_have_their_bound(void **state)
-{
-	struct world *w = world_new();
-	char *line;
-	int i;
-
-	world_initialize(w, "2025-11-25");
-	for (i = 0; i < CALLS_IN_FLIGHT_MAX; i++) {
-		(void)xasprintf(&line,
-		    "{\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"tools/call\","
-		    "\"params\":{\"name\":\"basecamp_connect\",\"arguments\":{"
-		    "\"action\":\"get_dispatch\"}}}",
-		    i);
-		world_say(w, line);
-		free(line);
-	}
-	world_expect_silence(w);
-	world_say(w, CALL("\"one more\""));
-	world_expect(w,
-	    "{\"jsonrpc\":\"2.0\",\"id\":\"one more\",\"error\":{"
-	    "\"code\":-32603,\"message\":\"Too many requests in "
-	    "flight\"}}");
-	/* What is answered inline is never counted. */
-	world_say(w, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}");
-	world_expect(w, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}");
-	answer_one(w, 0);
-	assert_non_null(world_hear(w));
-	world_say(w, CALL("\"again\""));
-	world_expect_silence(w);
-	world_free(w);
-}
-
-static void
-a_batch_has_its_bound(void **state)
-{
-	struct world *w = world_new();
-	struct buffer line = {0};
-	int i, count;
-
-	for (count = 32; count <= 33; count++) {
-		world_initialize(w, "2025-03-26");
-		line.len = 0;
-		for (i = 0; i < count; i++)
-			buffer_printf(&line,
-			    "%c{\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":"
-			    "\"ping\"}",
-			    i == 0 ? '[' : ',', i);
-		buffer_add_char(&line, ']');
-		world_say(w, line.bytes);
-		if (count == 32)
-			assert_non_null(world_hear(w));
-		else
-			world_expect_silence(w);
-	}
-	buffer_free(&line);
-	world_free(w);
-}
-
-static void
-names_have_their_bound(void **state)
-{
-	struct world *w = world_new();
-	struct buffer line = {0};
-	const char *answer;
-
-	buffer_add_text(&line, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"");
-	while (line.len < 5000)
-		buffer_add_text(&line, "\xc3\xa4");
-	buffer_add_text(&line, "\"}");
-	world_say(w, line.bytes);
-	answer = world_hear(w);
-	assert_non_null(strstr(answer, "-32601"));
-	assert_true(strlen(answer) < 512);
-	buffer_free(&line);
-	world_free(w);
-}
-
-static void
-strange_strings_come_back_as_text(void **state)
-{
-	struct world *w = world_new();
-
-	world_say(w,
-	    "{\"jsonrpc\":\"2.0\",\"id\":\"\\u0000\\ud800\",\"method\":"
-	    "\"a\\u0000b\\ud800c\"}");
-	world_expect(w,
-	    "{\"jsonrpc\":\"2.0\",\"id\":\"\\u0000\\ud800\",\"error\":"
-	    "{\"code\":-32601,\"message\":\"Method not found: "
-	    "a\\u0000b\xef\xbf\xbd"
-	    "c\"}}");
-	world_free(w);
-}
-
-/* A worker that does not read stops being read, and loses no line. */
-static void
-a_worker_that_does_not_read_loses_nothing(void **state)
-{
-	static const char line[] =
-	    "{\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"tools/list\"}\n";
-	struct world *w = world_new();
-	int sent = 0, heard = 0, tries = 0;
-	char text[128], want[32];
-	const char *answer;
-	ssize_t n;
-
-	world_initialize(w, "2025-11-25");
-	while (tries < 50) {
-		(void)snprintf(text, sizeof(text), line, sent);
-		n = send(
-		    w->worker, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL);
-		world_turn(w);
-		/* Lines are small: the kernel takes them whole or not. */
-		tries = n == -1 ? tries + 1 : 0;
-		sent += n != -1;
-	}
-	assert_true(sent > 100);
-	assert_true(w->server.stream->out.len < 4 * 1024 * 1024);
-	while ((answer = world_hear(w)) != NULL) {
-		(void)snprintf(want, sizeof(want), "\"id\":%d,", heard++);
-		assert_non_null(strstr(answer, want));
-	}
-	assert_int_equal(sent, heard);
 	world_free(w);
 }
 
@@ -887,9 +462,6 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(lines_are_classified_by_the_table),
-	    cmocka_unit_test(an_id_of_too_many_bytes_is_none),
-	    cmocka_unit_test(ids_are_compared_by_type_and_value),
 	    cmocka_unit_test(exchanges_are_as_recorded),
 	    cmocka_unit_test(a_cancelled_call_is_not_answered),
 	    cmocka_unit_test(a_cancelled_call_leaves_its_batch),
@@ -899,16 +471,6 @@ main(void)
 	    cmocka_unit_test(what_an_old_stream_holds_is_carried_out),
 	    cmocka_unit_test(idle_is_after_the_last_report),
 	    cmocka_unit_test(a_dead_ledger_is_asked_again),
-	    cmocka_unit_test(one_byte_at_a_time),
-	    cmocka_unit_test(a_line_has_its_bound),
-	    cmocka_unit_test(an_id_that_the_cut_goes_through_is_none),
-	    cmocka_unit_test(nesting_has_its_bound),
-	    cmocka_unit_test(members_have_their_bound),
-	    cmocka_unit_test(calls_in_flight_have_their_bound),
-	    cmocka_unit_test(a_batch_has_its_bound),
-	    cmocka_unit_test(names_have_their_bound),
-	    cmocka_unit_test(strange_strings_come_back_as_text),
-	    cmocka_unit_test(a_worker_that_does_not_read_loses_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

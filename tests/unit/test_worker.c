@@ -436,7 +436,7 @@ house_run(struct house *h)
 	return o;
 }
 
-static void
+static void __attribute__((format(printf, 2, 3)))
 assert_line(const char *text, const char *fmt, ...)
 {
 	char line[512];

@@ -1,0 +1,64 @@
+"""connectctl when nothing runs: the ledger's file answers, read-only, through
+`connectd-ledger --inspect`, and nothing is made that was not there.
+"""
+
+import json
+import os
+
+import pytest
+
+
+def seen(connector):
+    state = connector.state_dir
+    return sorted((entry.name, entry.stat().st_size, entry.stat().st_mtime_ns)
+                  for entry in os.scandir(state))
+
+
+def worked_connector(make_connector):
+    connector = make_connector().start().wait_entered()
+    event = connector.sim.mention()["event_id"]
+    connector.wait_event(event, "completed")
+    connector.wait_line(type="dispatch", state="ended")
+    return connector, event
+
+
+def check_answers(connector, event):
+    before = seen(connector)
+    done = connector.connectctl("--json", "status")
+    assert done.returncode == 69
+    status = json.loads(done.stdout)["data"]["status"]
+    assert status["dispatches"][0]["events"][0]["event_id"] == event
+    assert status["dispatches"][0]["events"][0]["outcome"] == "succeeded"
+    assert connector.connectctl("events").returncode == 0
+    shown = connector.connectctl("--json", "show", str(event))
+    assert shown.returncode == 0
+    assert str(event) in shown.stdout
+    assert connector.connectctl("show", "424242").returncode == 1
+    assert connector.connectctl("stop").returncode == 69
+    assert connector.connectctl("restart", "intake").returncode == 69
+    assert seen(connector) == before
+
+
+def test_after_an_orderly_stop(make_connector):
+    connector, event = worked_connector(make_connector)
+    connector.stop()
+    check_answers(connector, event)
+
+
+def test_after_a_crash(make_connector):
+    """What was committed last stands in the write-ahead log alone."""
+    connector, event = worked_connector(make_connector)
+    connector.kill()
+    connector.wait_end()
+    assert any(name.endswith("-wal") and size > 0
+               for name, size, _ in seen(connector))
+    check_answers(connector, event)
+
+
+@pytest.mark.parametrize("command", [["status"], ["events"], ["show", "1"]])
+def test_before_the_first_start(make_connector, command):
+    connector = make_connector()
+    done = connector.connectctl(*command)
+    assert done.returncode == 69
+    assert "connector" in done.stderr
+    assert not connector.state_dir.exists()

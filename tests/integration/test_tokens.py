@@ -1,0 +1,403 @@
+"""Credentials stay where they are needed (operator.md 7).
+
+During stories everything that can be read of the product is read again and
+again: files, argv and environments of every process, lines, logs, posts. Of a
+task's token only the hash is known. As root the memory of every process is
+searched as well: only who needs a credential may have it there.
+"""
+
+import base64
+import contextlib
+import hashlib
+import os
+import re
+import secrets
+import subprocess
+import threading
+
+import pytest
+
+import harness
+import leaks
+import processes
+
+BOOSTS = "POST /{a}/recordings/{id}/boosts.json"
+COMMENTS = "POST /{a}/recordings/{id}/comments.json"
+KINDS = ("file", "name", "cmdline", "line", "log", "post", "request")
+STEPS = ["get", "echo-env", "ack", "kill:mcpd", "read", "work", "reply",
+         "complete"]
+
+
+def new_token():
+    return base64.urlsafe_b64encode(os.urandom(32)).rstrip(b"=").decode()
+
+
+class Vault:
+    """A credential and an access token that only this test has given out."""
+
+    def __init__(self, connector):
+        self.secret = "secret-" + secrets.token_hex(16)
+        self.access = "access-" + secrets.token_hex(16)
+        sim = connector.sim
+        sim.world({
+            "clients": [{"client_id": "agent-client", "secret": self.secret,
+                         "person_id": harness.AGENT, "scope": "full"}],
+            "tokens": [{"token": self.access, "person_id": harness.AGENT,
+                        "scope": "full"}]})
+        sim.fault("POST /oauth/tokens", times=0, status=200, body={
+            "access_token": self.access, "token_type": "Bearer",
+            "expires_in": 3600, "scope": "full"})
+        connector.write_credentials(client_secret=self.secret)
+        self.needles = leaks.Needles(client_secret=self.secret,
+                                     access_token=self.access)
+
+
+class Watch:
+    """Looks around again and again, until it is stopped; then once more."""
+
+    def __init__(self, connector, needles):
+        self.connector = connector
+        self.needles = needles
+        self.report = leaks.Report(needles)
+        self.rounds = 0
+        self.error = None
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self.run)
+
+    def run(self):
+        try:
+            while not self.over.is_set():
+                self.look()
+        except Exception as error:  # told by the one who waits for us
+            self.error = error
+
+    def look(self):
+        """First the tokens, then where they must not be."""
+        self.needles.learn(self.connector)
+        leaks.look_around(self.report, self.connector)
+        self.rounds += 1
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join(60)
+        if self.error is not None:
+            raise self.error
+        self.look()
+
+
+@contextlib.contextmanager
+def held(connector, route):
+    """While Basecamp keeps back its answer to that."""
+    connector.sim.gate(route)
+    try:
+        yield lambda: connector.sim.wait("held", 1)
+    finally:
+        connector.sim.release(route)
+
+
+@pytest.fixture
+def guarded(make_connector):
+    """A connector with a credential of its own, not yet started."""
+    connector = make_connector(script={"default": STEPS})
+    connector.vault = Vault(connector)
+    return connector
+
+
+def tell_story(connector, watch):
+    """A mention to its end; the tokens are learnt before the re-key too."""
+    with held(connector, BOOSTS) as wait:
+        connector.sim.mention()
+        wait()
+        watch.needles.learn(connector)
+    connector.wait_line(type="dispatch", state="ended")
+
+
+def tokens_counted(connector):
+    """How many were minted, launches and re-keys."""
+    row, = connector.query(
+        "SELECT COUNT(*) + SUM(rekeys) AS n FROM tasks")
+    return row["n"]
+
+
+# ---- the stories -------------------------------------------------------------
+
+def test_nothing_leaks(guarded):
+    """One story, with a re-key in its middle, watched all the time."""
+    connector = guarded.start().wait_entered()
+    with Watch(connector, connector.vault.needles) as watch:
+        tell_story(connector, watch)
+    assert connector.stop() == 143
+    watch.look()
+    watch.report.must_be_clean(*KINDS, "environ")
+    assert tokens_counted(connector) == 2 == len(watch.needles.hashes)
+    assert watch.rounds >= 3
+    if harness.is_root():
+        assert not watch.report.hidden, watch.report.hidden
+    print("rounds %d, read %s, hidden from this user: %s" % (
+        watch.rounds, watch.report.read, sorted(watch.report.hidden)))
+
+
+def test_nothing_leaks_when_it_goes_wrong(guarded):
+    """A worker that never calls, one that is killed, and roles that die."""
+    connector = guarded
+    connector.set_script({"default": ["exit:3"], "events": {
+        "2": [["get", "kill:mcpd", "kill:ledger", "kill:outbox", "denied",
+               "crash-server", "fail"]]}})
+    connector.start().wait_entered()
+    with Watch(connector, connector.vault.needles) as watch:
+        connector.sim.mention()
+        connector.wait_line(type="dispatch", state="ended")
+        second = connector.sim.mention()["event_id"]
+        connector.wait_event(second, "completed", timeout=40)
+    watch.report.must_be_clean(*KINDS, "environ")
+    assert tokens_counted(connector) == 3
+
+
+def test_worker_has_no_credential(guarded):
+    """Nothing of Basecamp in the agent's environment, declaration or argv."""
+    connector = guarded.start().wait_entered()
+    connector.sim.mention()
+    connector.wait_line(type="dispatch", state="ended")
+    path = next(connector.out.glob("env-*.json"))
+    seen = harness.json.loads(path.read_text())
+    assert seen["environ"] and seen["argv"]
+    for name in seen["environ"]:
+        assert not re.search("BASECAMP|SECRET|TOKEN|CREDENTIAL", name, re.I)
+    for entry in seen["mcp_config"].values():
+        assert not any(entry["env"].get(n) for n in entry["env"]
+                       if n.startswith("BASECAMP"))
+    needles = connector.vault.needles
+    needles.learn(connector)
+    assert len(needles.hashes) == 1
+    assert needles.search(path.read_bytes()) == set()
+
+
+def test_a_credential_in_a_workers_words_is_not_posted(guarded):
+    """What holds a credential that the outbox knows is refused, not sent."""
+    connector = guarded
+    connector.set_script({"default": [
+        "get", "reply?:see %s here" % connector.vault.secret,
+        "reply?:or %s there" % connector.vault.access,
+        "reply:all is well", "complete"]})
+    connector.start().wait_entered()
+    event_id = connector.sim.mention()["event_id"]
+    connector.wait_event(event_id, "completed")
+    connector.wait_line(type="dispatch", state="ended")
+    said = [m["content"] for m in connector.sim.messages()]
+    assert said == ["<p>all is well</p>"]
+    rows = connector.query("SELECT state FROM outbox WHERE kind ="
+                           " 'worker_reply' ORDER BY id")
+    assert [r["state"] for r in rows] == ["canceled", "canceled", "sent"]
+
+
+# ---- memory, as root -----------------------------------------------------------
+
+def memory_of(pid):
+    """The bytes of every readable mapping, piece by piece."""
+    with open("/proc/%d/maps" % pid, encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    with open("/proc/%d/mem" % pid, "rb", 0) as memory:
+        for line in lines:
+            span, rights = line.split()[:2]
+            start, end = (int(n, 16) for n in span.split("-"))
+            if "r" not in rights or "[v" in line:
+                continue
+            try:
+                memory.seek(start)
+                yield memory.read(end - start)
+            except OSError:
+                continue
+
+
+def memory_holds(pid, needles):
+    found = set()
+    for piece in memory_of(pid):
+        found |= needles.search(piece)
+    return found
+
+
+MAY_HOLD = {
+    "supervisor": set(),
+    "ledger": {"task token"},
+    "intake": {"access_token"},
+    "dispatcher": set(),
+    "outbox": {"access_token", "client_secret"},
+    "mcpd": {"task token"},
+    "bridge": set(),
+    "worker": set(),
+}
+MUST_HOLD = {"outbox": {"client_secret"}, "intake": {"access_token"},
+             "mcpd": {"task token"}}
+
+
+def test_memory(guarded):
+    """In the middle of a task: who holds what. A person may not look into
+    any of ours, which is what keeps it from the worker there.
+    """
+    connector = guarded.start().wait_entered()
+    with held(connector, COMMENTS) as wait:
+        connector.sim.mention()
+        wait()
+        found = connector.roles()
+        pids = {role: found[role][0].pid for role in MAY_HOLD
+                if role != "supervisor"}
+        pids["supervisor"] = connector.process.pid
+        needles = connector.vault.needles
+        needles.learn(connector)
+        if not harness.is_root():
+            for role in set(MAY_HOLD) - {"worker", "bridge"}:
+                with pytest.raises(PermissionError):
+                    next(memory_of(pids[role]))
+            return
+        holds = {role: memory_holds(pid, needles)
+                 for role, pid in pids.items()}
+    for role, have in holds.items():
+        assert have <= MAY_HOLD[role], (role, have)
+        assert have >= MUST_HOLD.get(role, set()), (role, have)
+
+
+# ---- that the check can fail --------------------------------------------------
+
+@pytest.fixture
+def finished(make_connector):
+    """After a story without a leak; needles with a made-up token besides."""
+    connector = make_connector().start().wait_entered()
+    connector.sim.mention()
+    connector.wait_line(type="dispatch", state="ended")
+    connector.planted = new_token()
+    connector.needles = leaks.Needles()
+    connector.needles.learn(connector)
+    connector.needles.hashes.add(
+        hashlib.sha256(connector.planted.encode()).hexdigest())
+    clean = leaks.Report(connector.needles)
+    leaks.look_around(clean, connector)
+    clean.must_be_clean(*KINDS, "environ")
+    return connector
+
+
+def found_now(connector):
+    report = leaks.Report(connector.needles)
+    leaks.look_around(report, connector)
+    with pytest.raises(AssertionError):
+        report.must_be_clean(*KINDS)
+    assert not any(connector.planted in text for text in report.found)
+    return {text.split(" in ", 1)[1].split()[0] for text in report.found}
+
+
+def test_planted_in_a_file(finished):
+    (finished.route / "found.txt").write_text("x" + finished.planted + "--")
+    assert found_now(finished) == {"file"}
+
+
+def test_planted_in_a_name(finished):
+    (finished.route / ("a." + finished.planted)).touch()
+    assert found_now(finished) == {"name"}
+
+
+def test_planted_in_a_temporary_file(finished):
+    folder = leaks.worker_folders(finished)[0]
+    os.mkdir(folder)
+    path = os.path.join(folder, "found")
+    try:
+        with open(path, "wb") as file:
+            file.write(b"\0" + finished.planted.encode() + b"\0")
+        assert found_now(finished) == {"file"}
+    finally:
+        os.unlink(path)
+        os.rmdir(folder)
+
+
+@pytest.mark.parametrize("name", ["line", "log"])
+def test_planted_in_what_it_printed(finished, name):
+    target = {"line": "stdout", "log": "stderr"}[name]
+    with open(finished.folder.path / ("connectd." + target), "a",
+              encoding="utf-8") as file:
+        file.write(finished.planted + "\n")
+    assert found_now(finished) == {"file", name}
+
+
+@pytest.mark.parametrize("name", ["cmdline", "environ"])
+def test_planted_in_a_process(finished, name):
+    """A process of the worker's that has it where others can see it."""
+    environ = {harness.MARKER: finished.folder.marker}
+    if name == "environ":
+        environ["SOMETHING"] = "a" + finished.planted + "z"
+    argv = ["/bin/sh", "-c", "read x; : " +
+            (finished.planted if name == "cmdline" else "")]
+    with subprocess.Popen(argv, env=environ, cwd="/",
+                          stdin=subprocess.PIPE) as child:
+        try:
+            harness.wait_for(
+                lambda: processes.read_process(child.pid).comm == "sh",
+                what="the child's program")
+            assert found_now(finished) == {name}
+        finally:
+            child.kill()
+
+
+def test_planted_in_a_post(finished):
+    """By a worker, in a reply: its script and its log have it then too."""
+    finished.set_script({"default": ["get", "reply:" + finished.planted,
+                                     "complete"]})
+    start = finished.line_count()
+    finished.sim.mention()
+    finished.wait_line(start=start, type="dispatch", state="ended")
+    assert {"post", "request", "file"} == found_now(finished)
+
+
+def test_the_real_token_is_recognised(guarded):
+    """The one that mcpd has, written where a worker could have put it."""
+    if not harness.is_root():
+        pytest.skip("only root can read it where it is")
+    connector = guarded.start().wait_entered()
+    needles = connector.vault.needles
+    with held(connector, COMMENTS) as wait:
+        connector.sim.mention()
+        wait()
+        needles.learn(connector)
+        pid = connector.roles()["mcpd"][0].pid
+        runs = {run[at:at + leaks.TOKEN_LENGTH]
+                for piece in memory_of(pid) for run in leaks.RUN.findall(piece)
+                for at in range(len(run) - leaks.TOKEN_LENGTH + 1)}
+        token, = filter(needles.is_token, runs)
+        (connector.route / "found.txt").write_bytes(token)
+        report = leaks.Report(needles)
+        leaks.look_around(report, connector)
+        assert report.found == {"task token in file %s" % (
+            connector.route / "found.txt")}
+    connector.wait_line(type="dispatch", state="ended")
+
+
+def test_nothing_read_is_a_failure(finished):
+    report = leaks.Report(finished.needles)
+    with pytest.raises(AssertionError, match="nothing was read of"):
+        report.must_be_clean("file")
+    report.look("file", "here", b"nothing")
+    report.must_be_clean("file")
+    with pytest.raises(AssertionError, match="line"):
+        report.must_be_clean("file", "line")
+
+
+def test_unreadable_is_a_failure(finished):
+    report = leaks.Report(finished.needles)
+    leaks.look_at_file(report, str(finished.route / "not there"))
+    assert not report.denied
+    leaks.look_at_file(report, str(finished.route))
+    with pytest.raises(AssertionError, match="directory"):
+        report.must_be_clean()
+
+
+def test_secrets_in_parts(finished):
+    """A word of other characters around it does not hide it; a part of it is
+    nothing.
+    """
+    needles = finished.needles
+    token = finished.planted.encode()
+    assert needles.search(b"=" + token + b"=") == {"task token"}
+    assert needles.search(b"A" * 50 + token + b"-" * 50) == {"task token"}
+    assert needles.search(token[:-1]) == set()
+    assert needles.search(token[:20] + b"." + token[20:]) == set()
