@@ -139,32 +139,40 @@ path_join(const char *dir, const char *below)
 	return out;
 }
 
-static int
-place_default(const struct place *place, char **out, struct error *e)
+/* What DIR, clean, lies in. */
+static char *
+path_parent(const char *dir)
 {
-	char *home;
+	const char *slash = strrchr(dir, '/');
 
-	if (geteuid() == 0 ||
-	    (place->below_home == NULL && place->with_uid == NULL)) {
-		*out = xstrdup(place->for_root);
-		return 0;
-	}
-	if (place->below_home == NULL) {
-		(void)xasprintf(
-		    out, "%s-%u", place->with_uid, (unsigned int)geteuid());
-		return 0;
-	}
-	if (variable_read("HOME", &home, e) == -1)
-		return -1;
-	if (home == NULL)
-		return error_set(e, "HOME is not set");
-	*out = path_join(home, place->below_home);
-	free(home);
-	return 0;
+	return slash == dir ? xstrdup("/")
+			    : xstrndup(dir, (size_t)(slash - dir));
 }
 
 static int
-place_find(const struct place *place, char **out, struct error *e)
+place_default(
+    const struct place *place, char **out, char **given, struct error *e)
+{
+	if (geteuid() != 0 && place->below_home != NULL) {
+		if (variable_read("HOME", given, e) == -1)
+			return -1;
+		if (*given == NULL)
+			return error_set(e, "HOME is not set");
+		*out = path_join(*given, place->below_home);
+		return 0;
+	}
+	if (geteuid() != 0 && place->with_uid != NULL)
+		(void)xasprintf(
+		    out, "%s-%u", place->with_uid, (unsigned int)geteuid());
+	else
+		*out = xstrdup(place->for_root);
+	*given = path_parent(*out);
+	return 0;
+}
+
+/* *GIVEN, the caller's too, is the part of it that is not ours to make. */
+static int
+place_find(const struct place *place, char **out, char **given, struct error *e)
 {
 	char *dir;
 	size_t i;
@@ -175,20 +183,22 @@ place_find(const struct place *place, char **out, struct error *e)
 		if (dir == NULL)
 			continue;
 		*out = path_join(dir, place->below[i]);
+		*given = place->below[i][0] == '\0' ? path_parent(dir)
+						    : xstrdup(dir);
 		free(dir);
 		return 0;
 	}
-	return place_default(place, out, e);
+	return place_default(place, out, given, e);
 }
 
 /* The same, with "/PROFILE" behind it. */
 static int
-place_find_profile(
-    const struct place *place, const char *profile, char **out, struct error *e)
+place_find_profile(const struct place *place, const char *profile, char **out,
+    char **given, struct error *e)
 {
 	char *dir;
 
-	if (place_find(place, &dir, e) == -1)
+	if (place_find(place, &dir, given, e) == -1)
 		return -1;
 	(void)xasprintf(
 	    out, "%s/%s", strcmp(dir, "/") == 0 ? "" : dir, profile);
@@ -214,12 +224,14 @@ path_resolve(const char *profile, struct paths *out, struct error *e)
 		return error_set(e,
 		    "a profile's name is 1 to %d letters, digits, '-' and '_'",
 		    PROFILE_MAX);
-	if (place_find_profile(&config_place, profile, &out->config_dir, e) ==
+	if (place_find_profile(&config_place, profile, &out->config_dir,
+		&out->config_given, e) == -1 ||
+	    place_find(&state_place, &out->state_root, &out->state_given, e) ==
 		-1 ||
-	    place_find(&state_place, &out->state_root, e) == -1 ||
-	    place_find_profile(&runtime_place, profile, &out->runtime_dir, e) ==
-		-1 ||
-	    place_find(&cache_place, &out->cache_dir, e) == -1)
+	    place_find_profile(&runtime_place, profile, &out->runtime_dir,
+		&out->runtime_given, e) == -1 ||
+	    place_find(&cache_place, &out->cache_dir, &out->cache_given, e) ==
+		-1)
 		return -1;
 	out->control_socket = path_join(out->runtime_dir, "/control.sock");
 	if (strlen(out->control_socket) > SOCKET_PATH_MAX)
@@ -238,6 +250,10 @@ path_free(struct paths *p)
 	free(p->runtime_dir);
 	free(p->control_socket);
 	free(p->cache_dir);
+	free(p->config_given);
+	free(p->state_given);
+	free(p->runtime_given);
+	free(p->cache_given);
 	memset(p, 0, sizeof(*p));
 }
 

@@ -19,6 +19,9 @@ struct paths {
 	char *runtime_dir; /* …/connectd/<profile> */
 	char *control_socket;
 	char *cache_dir; /* parent of workers' temp directories */
+	/* Of each, the part that must be there; what is below it is ours to
+	   make. */
+	char *config_given, *state_given, *runtime_given, *cache_given;
 };
 
 /* Letters, digits, '-' and '_', 1 to 64 of them. */

@@ -18,6 +18,7 @@
 #include "connectctl/offline.h"
 #include "connectctl/text.h"
 #include "connectctl/words.h"
+#include "connectctl/workers.h"
 
 static int run_status(const struct wish *w, const struct paths *paths);
 static int run_events(const struct wish *w, const struct paths *paths);
@@ -56,6 +57,27 @@ print_json(const json_t *value)
 	(void)putchar('\n');
 }
 
+static const struct {
+	int code;
+	const char *word;
+} error_words[] = {
+    {EXIT_USAGE, "usage"},
+    {EXIT_NOT_RUNNING, "not_running"},
+    {EXIT_REFUSED, "refused"},
+};
+
+static const char *
+error_word(int code)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(error_words) / sizeof(error_words[0]); i++) {
+		if (error_words[i].code == code)
+			return error_words[i].word;
+	}
+	return "failed";
+}
+
 /* An error of our own, in the shape of the connector's. Returns CODE. */
 static int
 fail(const struct wish *w, int code, const char *text)
@@ -64,13 +86,13 @@ fail(const struct wish *w, int code, const char *text)
 
 	if (!w->json) {
 		(void)fprintf(stderr, "connectctl: %s\n", text);
+		if (code == EXIT_USAGE)
+			(void)fputs(
+			    "connectctl --help lists the commands\n", stderr);
 		return code;
 	}
 	error = json_pack("{s:b,s:s,s:s,s:i}", "ok", 0, "error",
-	    code == EXIT_NOT_RUNNING   ? "not_running"
-		: code == EXIT_REFUSED ? "refused"
-				       : "failed",
-	    "text", text, "code", code);
+	    error_word(code), "text", text, "code", code);
 	print_json(error);
 	json_decref(error);
 	return code;
@@ -120,6 +142,22 @@ fail_answer(const struct wish *w, json_t *answer)
 	    json_is_string(text) ? json_string_length(text) : 15, &len);
 	(void)fprintf(stderr, "connectctl: %s\n", line);
 	free(line);
+	return code;
+}
+
+/* What the ledger's file does not hold, in the connector's words. */
+static int
+fail_no_event(const struct wish *w)
+{
+	char text[64];
+	json_t *answer;
+	int code;
+
+	(void)snprintf(text, sizeof(text), "no event %s", w->argument);
+	answer = json_pack(
+	    "{s:b,s:s,s:s}", "ok", 0, "error", "not_found", "text", text);
+	code = fail_answer(w, answer);
+	json_decref(answer);
 	return code;
 }
 
@@ -230,6 +268,7 @@ status_offline(
 	if (status == NULL)
 		return fail(w, why->code,
 		    e.code == EXIT_NOT_RUNNING ? why->text : e.text);
+	workers_tell(status);
 	data = json_pack("{s:s,s:b,s:o,s:n,s:[],s:[],s:o}", "profile",
 	    w->profile, "shadow", 0, "lock_holder", offline_lock_holder(paths),
 	    "supervisor", "children", "silent", "status", status);
@@ -257,6 +296,7 @@ run_status(const struct wish *w, const struct paths *paths)
 	connection_close(c);
 	if (code != EXIT_OK)
 		return code;
+	workers_tell(json_object_get(data, "status"));
 	if (w->json)
 		print_data(data);
 	else
@@ -305,9 +345,9 @@ ask_offline(const struct wish *w, const struct paths *paths,
 	if (why->code != EXIT_NOT_RUNNING || w->follow)
 		return fail(w, why->code, why->text);
 	*data = offline_ask(paths, words, &e);
-	if (*data != NULL)
-		return EXIT_OK;
-	return fail(w, e.code == 0 ? EXIT_FAILED : e.code, e.text);
+	if (*data == NULL)
+		return fail(w, e.code == 0 ? EXIT_FAILED : e.code, e.text);
+	return json_is_null(*data) ? fail_no_event(w) : EXIT_OK;
 }
 
 static int
@@ -476,8 +516,8 @@ main(int argc, char *argv[])
 		(void)printf("connectctl %s\n", build_id);
 		return EXIT_OK;
 	}
-	if (words_read(argc, argv, commands, &w) == -1)
-		return EXIT_USAGE;
+	if (words_read(argc, argv, commands, &w, &e) == -1)
+		return fail(&w, EXIT_USAGE, e.text);
 	if (w.help) {
 		words_usage(commands, stdout);
 		return EXIT_OK;

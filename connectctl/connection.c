@@ -41,6 +41,25 @@ socket_connect(const char *path)
 	return -1;
 }
 
+/* One that is there and not for us is worth more words than none at all. */
+static int
+socket_error(const char *profile, const char *path, struct error *e)
+{
+	bool refused = errno == EACCES || errno == EPERM;
+
+	if (refused)
+		(void)error_errno(e,
+		    "the connector of the profile %s answers root, its own "
+		    "user and its socket's group: %s",
+		    profile, path);
+	else
+		(void)error_errno(e,
+		    "no connector of the profile %s answers: %s", profile,
+		    path);
+	e->code = refused ? EXIT_REFUSED : EXIT_NOT_RUNNING;
+	return -1;
+}
+
 /* The profile's own path first, then the system service's. */
 static int
 socket_find(const struct paths *paths, const char *profile, struct error *e)
@@ -57,13 +76,10 @@ socket_find(const struct paths *paths, const char *profile, struct error *e)
 		fd = socket_connect(system);
 	if (fd != -1)
 		return fd;
-	if (errno != EACCES)
-		errno = first;
-	(void)error_errno(e, "no connector of the profile %s answers: %s",
-	    profile, paths->control_socket);
-	e->code =
-	    errno == EACCES || errno == EPERM ? EXIT_REFUSED : EXIT_NOT_RUNNING;
-	return -1;
+	if (errno == EACCES)
+		return socket_error(profile, system, e);
+	errno = first;
+	return socket_error(profile, paths->control_socket, e);
 }
 
 /* {"connectd":1,…}, or the reason why we are turned away. */

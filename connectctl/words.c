@@ -57,16 +57,27 @@ command_find(const struct command *c, const char *name)
 
 /* Returns -1. */
 static int
-wrong(const char *what, const char *word)
+wrong(struct error *e, const char *what, const char *word)
 {
-	(void)fprintf(stderr, "connectctl: %s%s%s\n", word,
-	    word[0] == '\0' ? "" : ": ", what);
-	(void)fputs("connectctl --help lists the commands\n", stderr);
-	return -1;
+	return error_set(e, "%s%s%s", word, word[0] == '\0' ? "" : ": ", what);
+}
+
+/* Whatever else is wrong: in this form it is said. */
+static bool
+json_is_asked(int argc, char *argv[])
+{
+	int i;
+
+	for (i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		if (strcmp(argv[i], "--json") == 0)
+			return true;
+	}
+	return false;
 }
 
 static int
-flags_read(int argc, char *argv[], struct wish *w, unsigned *flags)
+flags_read(
+    int argc, char *argv[], struct wish *w, unsigned *flags, struct error *e)
 {
 	int c;
 
@@ -87,7 +98,7 @@ flags_read(int argc, char *argv[], struct wish *w, unsigned *flags)
 		case 'n':
 			if (number_read(optarg, 1, EVENTS_MOST, &w->count) ==
 			    -1)
-				return wrong("a count is 1 to 1000", "-n");
+				return wrong(e, "a count is 1 to 1000", "-n");
 			*flags |= FLAG_COUNT;
 			break;
 		case 'h':
@@ -95,49 +106,50 @@ flags_read(int argc, char *argv[], struct wish *w, unsigned *flags)
 			break;
 		case ':':
 			return wrong(
-			    "needs a value", log_safe(argv[optind - 1]));
+			    e, "needs a value", log_safe(argv[optind - 1]));
 		default:
 			return wrong(
-			    "no such flag", log_safe(argv[optind - 1]));
+			    e, "no such flag", log_safe(argv[optind - 1]));
 		}
 	}
 	return 0;
 }
 
 int
-words_read(
-    int argc, char *argv[], const struct command *commands, struct wish *w)
+words_read(int argc, char *argv[], const struct command *commands,
+    struct wish *w, struct error *e)
 {
 	unsigned flags = 0;
 	int64_t event;
 
 	memset(w, 0, sizeof(*w));
 	w->count = EVENTS_NORMAL;
-	if (flags_read(argc, argv, w, &flags) == -1)
+	w->json = json_is_asked(argc, argv);
+	if (flags_read(argc, argv, w, &flags, e) == -1)
 		return -1;
 	if (w->help)
 		return 0;
 	if (optind >= argc)
-		return wrong("no command", "");
+		return wrong(e, "no command", "");
 	w->command = command_find(commands, argv[optind]);
 	if (w->command == NULL)
-		return wrong("no such command", log_safe(argv[optind]));
+		return wrong(e, "no such command", log_safe(argv[optind]));
 	if ((flags & ~w->command->flags) != 0)
-		return wrong("takes neither -f nor -n", w->command->name);
+		return wrong(e, "takes neither -f nor -n", w->command->name);
 	if (optind + 1 < argc)
 		w->argument = argv[optind + 1];
 	if ((w->argument == NULL) != (w->command->argument == NULL) ||
 	    optind + 2 < argc)
-		return wrong(w->command->argument == NULL
-			? "takes no argument"
-			: "takes one argument",
+		return wrong(e,
+		    w->command->argument == NULL ? "takes no argument"
+						 : "takes one argument",
 		    w->command->name);
 	if (w->command->takes_event &&
 	    number_read(w->argument, 1, INT64_MAX, &event) == -1)
-		return wrong("no event id", log_safe(w->argument));
+		return wrong(e, "no event id", log_safe(w->argument));
 	if (w->profile == NULL && w->command->needs_profile)
-		return wrong("the profile must be named: -P PROFILE", "");
+		return wrong(e, "the profile must be named: -P PROFILE", "");
 	if (w->profile != NULL && !path_profile_ok(w->profile))
-		return wrong("no profile's name", log_safe(w->profile));
+		return wrong(e, "no profile's name", log_safe(w->profile));
 	return 0;
 }

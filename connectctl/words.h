@@ -29,11 +29,12 @@ struct command {
 };
 
 /*
- * Read the words; COMMANDS ends with a nameless one. -1 after saying on
- * stderr which word is wrong. With help asked for, nothing else is looked at.
+ * Read the words; COMMANDS ends with a nameless one. -1 with the wrong word in
+ * E; w->json is right then, too. With help asked for, nothing else is looked
+ * at.
  */
-int words_read(
-    int argc, char *argv[], const struct command *commands, struct wish *w);
+int words_read(int argc, char *argv[], const struct command *commands,
+    struct wish *w, struct error *e);
 void words_usage(const struct command *commands, FILE *out);
 
 #endif

@@ -10,6 +10,9 @@
 #include "common/xmalloc.h"
 #include "dispatcher/attempt.h"
 
+/* No more are counted; the messages have no room for more. */
+#define REFUSALS_MOST 1000000
+
 /* Each returns true when the state's question was answered as asked. */
 typedef bool (*answer_taker)(struct attempt *a, struct msg *m);
 
@@ -206,29 +209,52 @@ attempt_mcpd_lost(struct attempt *a)
 
 /* ---- notes -------------------------------------------------------------- */
 
-/* What the ledger did not take is added up when the attempt ends. */
+static void refusals_tell(struct attempt *a);
+
+/* What the ledger did not take is added when the attempt ends. */
 static void
-on_refusal_noted(struct peer *peer, struct msg *m, void *arg)
+on_refusals_noted(struct peer *peer, struct msg *m, void *arg)
 {
 	struct attempt_ref *r = arg;
 	struct attempt *a = attempt_find(r->d, r->id);
 
-	if (a != NULL && m->type == MSG_FAILED)
-		a->refusals_unrecorded++;
 	free(r);
+	if (a == NULL)
+		return;
+	if (m->type == MSG_FAILED) {
+		a->refusals_told = a->refusals_noted;
+		return;
+	}
+	a->refusals_noted = a->refusals_told;
+	refusals_tell(a);
+}
+
+/*
+ * One request at a time, with the count so far: however many a worker claims
+ * at once, what others wait for is not behind them.
+ */
+static void
+refusals_tell(struct attempt *a)
+{
+	struct msg m = {.type = MSG_REFUSAL};
+
+	if (a->refusals_told != a->refusals_noted ||
+	    a->refusals_told == a->refusals)
+		return;
+	a->refusals_told = a->refusals;
+	m.refusal.attempt = a->id;
+	m.refusal.number = a->refusals;
+	(void)peer_request(
+	    dispatcher_ledger(a->d), &m, on_refusals_noted, ref_new(a));
 }
 
 void
 attempt_note_refusals(struct attempt *a, size_t count)
 {
-	struct msg m = {.type = MSG_REFUSAL};
+	size_t room = (size_t)(REFUSALS_MOST - a->refusals);
 
-	while (count-- > 0 && a->refusals < 1000000) {
-		m.refusal.attempt = a->id;
-		m.refusal.number = ++a->refusals;
-		(void)peer_request(
-		    dispatcher_ledger(a->d), &m, on_refusal_noted, ref_new(a));
-	}
+	a->refusals += (int64_t)(count < room ? count : room);
+	refusals_tell(a);
 }
 
 void

@@ -68,6 +68,7 @@ attempt_key(struct attempt *a)
 	attempt_ask(a, dispatcher_supervisor(a->d), &m);
 }
 
+/* By the configuration of its launch: of a newer one it is not started. */
 static void
 do_spawn(struct attempt *a)
 {
@@ -76,7 +77,7 @@ do_spawn(struct attempt *a)
 	attempt_enter(a, AT_SPAWNING);
 	m.spawn_worker.attempt = a->id;
 	m.spawn_worker.project_id = a->project_id;
-	m.spawn_worker.generation = a->d->role.config->generation;
+	m.spawn_worker.generation = a->generation;
 	attempt_ask(a, dispatcher_supervisor(a->d), &m);
 }
 
@@ -253,11 +254,18 @@ do_leave(struct attempt *a)
 	do_left_if_all(a);
 }
 
+/* A last word counts while nothing is decided; it buys no time. */
+static void
+do_late_answer(struct attempt *a)
+{
+	decide(a, a->answer == STOP_END_TURN ? "finished" : "failed");
+}
+
 /* The turn is over: how, is decided now. */
 static void
 do_answer(struct attempt *a)
 {
-	decide(a, a->answer == STOP_END_TURN ? "finished" : "failed");
+	do_late_answer(a);
 	do_leave(a);
 }
 
@@ -276,7 +284,7 @@ do_settle(struct attempt *a)
 	m.end.spawn_failed = a->spawn_failed;
 	m.end.no_retry = a->spawn_failed && a->no_retry;
 	m.end.uncharged = a->spawn_failed && a->uncharged;
-	m.end.refusals = a->refusals_unrecorded;
+	m.end.refusals = a->refusals - a->refusals_told;
 	attempt_ask(a, dispatcher_ledger(a->d), &m);
 }
 
@@ -333,7 +341,7 @@ static void (*const actions[AT_STATES][EV_COUNT])(struct attempt *) = {
 	[EV_EXIT] = do_leave,
 	[EV_EOF] = do_leave,
 	[EV_TIMER] = do_end},
-    [AT_LEAVING] = {[EV_ANSWER] = do_answer,
+    [AT_LEAVING] = {[EV_ANSWER] = do_late_answer,
 	[EV_UNSAFE] = do_end_unsafe,
 	[EV_EXIT] = do_left_if_all,
 	[EV_EOF] = do_left_if_all,
@@ -455,6 +463,7 @@ attempt_start(struct dispatcher *d, int64_t event_id)
 	attempt_id_make(id);
 	a = attempt_new(d, id);
 	a->event_id = event_id;
+	a->generation = d->role.config->generation;
 	a->driver = driver_by_name(d->role.config->driver);
 	attempt_enter(a, AT_LAUNCHING);
 	if (d->containment[0] != '\0')
@@ -462,7 +471,7 @@ attempt_start(struct dispatcher *d, int64_t event_id)
 		    d->containment, id);
 	m.launch.attempt = id;
 	m.launch.event_id = event_id;
-	m.launch.generation = d->role.config->generation;
+	m.launch.generation = a->generation;
 	m.launch.driver = d->role.config->driver;
 	m.launch.containment = containment;
 	m.launch.deadline_ms = d->role.config->deadline_ms;

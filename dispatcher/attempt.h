@@ -45,6 +45,7 @@ struct attempt {
 	struct dispatcher *d;
 	char id[ATTEMPT_ID_LEN + 1];
 	int64_t event_id, task_id, project_id;
+	int64_t generation; /* the configuration it was launched by */
 	enum attempt_state state;
 	struct peer *asked; /* the request this state waits for, or NULL */
 	uint64_t request;
@@ -70,7 +71,8 @@ struct attempt {
 	int exit_code;
 	bool rekeying;
 	int64_t progress_at; /* monotonic ms of the last PROGRESS */
-	int64_t refusals, refusals_unrecorded;
+	/* All; in the ledger; in the ledger once it has answered. */
+	int64_t refusals, refusals_noted, refusals_told;
 
 	/* How it ends. */
 	const char *stop;        /* "" until decided */

@@ -143,10 +143,20 @@ static const struct peer_ops supervisor_ops = {.handlers = supervisor_handlers};
 
 /* ---- the row ------------------------------------------------------------- */
 
+/* The first one says how long the outbox is waited for. */
 static void
 on_configured(struct role *role)
 {
-	pass_wanted(role->arg);
+	struct dispatcher *d = role->arg;
+	int64_t ms = dispatcher_limit(d, LIMIT_outbox_start);
+	struct timeval late = {ms / 1000, ms % 1000 * 1000};
+
+	if (!d->outbox_awaited &&
+	    event_base_once(
+		role->base, -1, EV_TIMEOUT, on_outbox_late, d, &late) == -1)
+		fatalx("no timer");
+	d->outbox_awaited = true;
+	pass_wanted(d);
 }
 
 /* Nothing starts any more; every turn is interrupted and settled. */
@@ -177,14 +187,10 @@ int
 main(void)
 {
 	struct dispatcher *d = &dispatcher;
-	struct timeval late = {limit_rows[LIMIT_outbox_start].normal / 1000, 0};
 
 	LIST_INIT(&d->attempts);
 	role_start(&d->role, &dispatcher_row, d);
 	pass_init(d);
-	if (event_base_once(
-		d->role.base, -1, EV_TIMEOUT, on_outbox_late, d, &late) == -1)
-		fatalx("no timer");
 	role_ready(&d->role);
 	role_run(&d->role);
 }

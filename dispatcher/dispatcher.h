@@ -23,6 +23,7 @@ struct attempt;
 struct dispatcher {
 	struct role role;
 	LIST_HEAD(, attempt) attempts; /* held ones included */
+	bool outbox_awaited;           /* for limits.outbox_start at most */
 	bool outbox_started;           /* its settling of messages is over */
 	bool recovered;                /* nothing starts before */
 	bool recovering;
@@ -57,8 +58,8 @@ struct peer *dispatcher_ledger(struct dispatcher *d);
 struct peer *dispatcher_supervisor(struct dispatcher *d);
 int64_t dispatcher_limit(const struct dispatcher *d, enum limit limit);
 /* What status shows; 0 is not shown. */
-void dispatcher_show_count(struct dispatcher *d, const char *name,
-    int64_t count);
+void dispatcher_show_count(
+    struct dispatcher *d, const char *name, int64_t count);
 /* An attempt was settled or held: status, the next pass, the end of a stop. */
 void dispatcher_attempt_over(struct dispatcher *d);
 

@@ -26,7 +26,8 @@ static void
 on_turn_over(struct attempt *a, const struct driver_said *said)
 {
 	a->answer = said->stop;
-	if (said->text[0] != '\0')
+	/* How it ends may be decided: this was another answer then. */
+	if (said->text[0] != '\0' && a->stop[0] == '\0')
 		log_warnx("%s: %s", a->id, said->text);
 	attempt_event(a, EV_ANSWER);
 }
@@ -58,7 +59,8 @@ on_line(const char *bytes, size_t len, void *arg)
 	a->driver->line(a->session, bytes, len, &said);
 	/* Written before the turn's end is acted on (dispatch.md 6). */
 	attempt_note_refusals(a, said.refusals);
-	if (said_handlers[said.event] != NULL)
+	/* Of what is being ended nothing else counts, nor is it logged. */
+	if (said_handlers[said.event] != NULL && a->state < AT_ENDING)
 		said_handlers[said.event](a, &said);
 }
 
@@ -133,6 +135,9 @@ say_last_words(struct attempt *a)
 	line = redact_last_line(NULL, tail, len);
 	if (line[0] != '\0')
 		log_warnx("%s ended %s; it said: %s", a->id, a->stop, line);
+	else if (strcmp(a->stop, "failed") == 0)
+		log_warnx("%s ended %s, with nothing on its standard error",
+		    a->id, a->stop);
 	free(line);
 }
 

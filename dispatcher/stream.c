@@ -19,7 +19,7 @@ struct stream_reader {
 	const struct stream_reader_ops *ops;
 	void *arg;
 	struct buffer line; /* begun, not ended */
-	bool drains;        /* a line was too long: nothing is read any more */
+	bool has_ended;     /* said; what still comes is thrown away */
 	bool *freed;        /* set when a callback frees the reader */
 };
 
@@ -37,6 +37,17 @@ pipe_event(struct event_base *base, int fd, short what,
 	return ev;
 }
 
+/* The pipe's end, or a line too long. */
+static void
+reader_end(struct stream_reader *r)
+{
+	buffer_free(&r->line);
+	if (r->has_ended)
+		return;
+	r->has_ended = true;
+	r->ops->end(r->arg);
+}
+
 /* Split what came into lines; stops when a callback freed the reader. */
 static void
 reader_take(
@@ -46,12 +57,11 @@ reader_take(
 	struct buffer line;
 	size_t n;
 
-	while (!r->drains && len > 0) {
+	while (!r->has_ended && len > 0) {
 		newline = memchr(bytes, '\n', len);
 		n = newline == NULL ? len : (size_t)(newline - bytes);
 		if (r->line.len + n > STREAM_LINE_MOST) {
-			r->drains = true;
-			buffer_free(&r->line);
+			reader_end(r);
 			return;
 		}
 		buffer_add(&r->line, bytes, n);
@@ -85,7 +95,7 @@ reader_on_readable(evutil_socket_t fd, short what, void *arg)
 		reader_take(r, bytes, (size_t)n, &freed);
 	} else {
 		(void)event_del(r->readable);
-		r->ops->end(r->arg);
+		reader_end(r);
 	}
 	if (!freed)
 		r->freed = NULL;

@@ -18,14 +18,14 @@ struct stream_reader;
 struct stream_reader_ops {
 	/* One line without its newline; may free the reader. */
 	void (*line)(const char *bytes, size_t len, void *arg);
-	/* The end of the pipe, once; what stood after the last newline is
-	 * thrown away. */
+	/* The end of the lines, once; what stood after the last newline is
+	 * thrown away. May free the reader. */
 	void (*end)(void *arg);
 };
 
 /*
- * FD is taken over. A line longer than STREAM_LINE_MOST ends the reading of
- * lines: the rest is drained and thrown away.
+ * FD is taken over. A line longer than STREAM_LINE_MOST is the end of the
+ * lines as well; what the pipe still carries is drained and thrown away.
  */
 struct stream_reader *stream_reader_new(struct event_base *base, int fd,
     const struct stream_reader_ops *ops, void *arg);

@@ -37,9 +37,9 @@ has_lineage_served(const struct entry_facts *f)
 }
 
 static bool
-has_lineage_position(const struct entry_facts *f)
+is_lineage_known(const struct entry_facts *f)
 {
-	return f->lineage_has_position;
+	return f->lineage_is_known;
 }
 
 static bool
@@ -101,7 +101,7 @@ static const struct {
     {has_served, enter_served, {"the last event served", false, false}},
     {has_lineage_served, enter_lineage,
 	{"the last event served under other filters", false, false}},
-    {has_lineage_position, enter_beginning, {"the beginning", true, false}},
+    {is_lineage_known, enter_beginning, {"the beginning", true, false}},
     {always, enter_present, {"the present", false, true}},
 };
 

@@ -11,7 +11,7 @@ struct entry_facts {
 	const char *position;      /* of this key; "": none */
 	int64_t served_id;         /* of this key */
 	int64_t lineage_served_id; /* the greatest over all filter sets */
-	bool lineage_has_position;
+	bool lineage_is_known;     /* it had a position once */
 };
 
 struct entry {

@@ -117,12 +117,14 @@ entry_came(struct peer *ledger, struct msg *reply, void *arg)
 		return;
 	}
 	facts.since = f->policy->config->since;
+	/* By this process or by one before it. */
+	f->has_saved = f->has_saved || reply->entry_is.is_saved;
 	facts.has_saved = f->has_saved;
 	facts.is_reentry = f->is_reentry;
 	facts.position = reply->entry_is.position;
 	facts.served_id = reply->entry_is.served_id;
 	facts.lineage_served_id = reply->entry_is.lineage_served_id;
-	facts.lineage_has_position = reply->entry_is.lineage_has_position;
+	facts.lineage_is_known = reply->entry_is.lineage_is_known;
 	entry = entry_choose(&facts, &f->cursor);
 	f->is_entered = true;
 	f->is_replaying = entry.is_replaying;

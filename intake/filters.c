@@ -78,7 +78,9 @@ filters_of_config(struct filters *f, const struct config *c, struct error *e)
 	for (i = 0; i < c->scope.count; i++)
 		filters_add_id(f, FILTER_BUCKETS, c->scope.list[i]);
 	filters_add_id(f, FILTER_EXCLUDE_PERFORMERS, c->agent_id);
-	filters_add_word(f, FILTER_ACTOR_TYPES, "person");
+	/* Agents that the operator named may ask too, if they are served. */
+	if (c->agents.count == 0)
+		filters_add_word(f, FILTER_ACTOR_TYPES, "person");
 	return 0;
 }
 

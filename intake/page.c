@@ -55,9 +55,9 @@ read_created_at(const json_t *object, struct page_row *row, struct error *e)
 	return 0;
 }
 
-/* Members that only the other lane has; what is odd in them is ignored. */
+/* Members that need not be here; what is odd in them is ignored. */
 static void
-read_lane(const json_t *object, struct msg_record *r)
+read_extras(const json_t *object, struct msg_record *r)
 {
 	const json_t *visible = json_object_get(object, "visible_to_clients");
 	struct json_text actor = {0};
@@ -69,10 +69,6 @@ read_lane(const json_t *object, struct msg_record *r)
 	if (json_is_boolean(visible))
 		r->visible_to_clients =
 		    (struct opt){true, json_is_true(visible)};
-	r->lane = (r->actor_type == NULL || *r->actor_type == '\0') &&
-		!r->visible_to_clients.has
-	    ? "poll"
-	    : "live";
 }
 
 /* The details' bytes as they were served, out of the row's. */
@@ -116,7 +112,8 @@ read_row(const json_t *object, const struct json_span *raw,
 	    read_text(object, "event_type", 256, &r->event_type, e) ||
 	    read_created_at(object, row, e))
 		return -1;
-	read_lane(object, r);
+	r->lane = "poll";
+	read_extras(object, r);
 	return read_details(object, raw, r, e);
 }
 

@@ -204,6 +204,23 @@ owner_open(
 	return result;
 }
 
+/* What failed is named within the directory: say in which one, too. */
+static enum open_result
+open_end(
+    struct ledger *l, const char *dir, enum open_result result, struct error *e)
+{
+	struct error why = *e;
+
+	if (result == OPEN_OK)
+		return result;
+	database_close(l);
+	if (strstr(why.text, dir) == NULL) {
+		(void)error_set(e, "%s: %s", log_safe(dir), why.text);
+		e->code = why.code;
+	}
+	return result;
+}
+
 enum open_result
 database_open(struct ledger *l, const char *dir, open_progress progress,
     void *arg, struct error *e)
@@ -214,13 +231,11 @@ database_open(struct ledger *l, const char *dir, open_progress progress,
 
 	memset(l, 0, sizeof(*l));
 	if ((result = files_check(dir, true, e)) != OPEN_OK)
-		return result;
+		return open_end(l, dir, result, e);
 	(void)xasprintf(&path, "%s/" DATABASE_NAME, dir);
 	result = owner_open(l, path, &p, e);
 	free(path);
-	if (result != OPEN_OK)
-		database_close(l);
-	return result;
+	return open_end(l, dir, result, e);
 }
 
 /*
@@ -275,13 +290,11 @@ database_open_readonly(struct ledger *l, const char *dir, struct error *e)
 
 	memset(l, 0, sizeof(*l));
 	if ((result = files_check(dir, false, e)) != OPEN_OK)
-		return result;
+		return open_end(l, dir, result, e);
 	uri = readonly_uri(dir);
 	result = readonly_open(l, uri, e);
 	free(uri);
-	if (result != OPEN_OK)
-		database_close(l);
-	return result;
+	return open_end(l, dir, result, e);
 }
 
 void

@@ -16,14 +16,16 @@ handle_entry(struct ledger *l, const struct request *q, struct answer *a)
 	sqlite3_stmt *row;
 
 	if (sql_first(l, STMT_ENTRY,
-		WITH(v_text(m->flat_key), v_text(m->lineage))) == -1)
+		WITH(v_text(m->flat_key), v_text(m->lineage),
+		    v_text(l->run_id))) == -1)
 		return -1;
 	row = sql_row(l, STMT_ENTRY);
 	a->reply.type = MSG_ENTRY_IS;
 	is->position = answer_text(a, row_text(row, 0));
 	is->served_id = row_int(row, 1);
 	is->lineage_served_id = row_int(row, 2);
-	is->lineage_has_position = row_int(row, 3) != 0;
+	is->lineage_is_known = row_int(row, 3) != 0;
+	is->is_saved = row_int(row, 4) != 0;
 	is->depth = l->depth;
 	return 0;
 }
@@ -96,7 +98,8 @@ handle_checkpoint(struct ledger *l, const struct request *q, struct answer *a)
 	if (served != -1 && *m->position != '\0')
 		saved = sql_run(l, STMT_CHECKPOINT_SAVE,
 		    WITH(v_text(m->flat_key), v_text(m->lineage),
-			v_text(m->position), v_text(l->now)));
+			v_text(m->position), v_text(l->now),
+			v_text(l->run_id)));
 	if (served == -1 || saved == -1)
 		return -1;
 	return answer_done(a, served + saved > 0);

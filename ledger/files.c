@@ -76,9 +76,10 @@ file_check_at(int dir, const char *name, struct error *e)
 	if (fd == -1) {
 		if (errno == ENOENT)
 			return OPEN_MISSING;
+		if (errno == ELOOP)
+			return database_refuse(e, name, "a symbolic link");
 		(void)error_errno(e, "%s", name);
-		return errno == ELOOP || errno == EACCES ? OPEN_REFUSED
-							 : OPEN_FAILED;
+		return errno == EACCES ? OPEN_REFUSED : OPEN_FAILED;
 	}
 	result = file_check(fd, name, e);
 	(void)close(fd);

@@ -12,6 +12,7 @@
 #include "common/exit.h"
 #include "common/log.h"
 #include "common/sandbox.h"
+#include "common/xmalloc.h"
 #include "ledger/database.h"
 #include "ledger/inspect.h"
 #include "ledger/query.h"
@@ -105,8 +106,8 @@ answer_question(struct ledger *l, const struct question *q)
 	case QUERY_UNKNOWN:
 		return usage();
 	case QUERY_NO_RECORD:
-		log_warnx("no such record");
-		return EXIT_FAILED;
+		json = xstrdup("null");
+		break;
 	case QUERY_ERROR:
 		return complain(EXIT_STORAGE, &l->error);
 	}

@@ -8,7 +8,8 @@
 /*
  * --print-schema
  * [--insecure] --inspect STATE_DIR status | events [N] | show EVENT
- * Prints on stdout, complains on stderr, returns an exit code.
+ * Prints on stdout, complains on stderr, returns an exit code. An event that
+ * is not there is shown as null.
  */
 int inspect_main(int argc, char **argv);
 

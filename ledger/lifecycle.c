@@ -9,7 +9,7 @@
 #include "ledger/lifecycle.h"
 
 /* The guard's whole text: two people who are told it are told the same. */
-#define GUARD_BODY "\xf0\x9f\x91\x80 Received"
+#define GUARD_BODY "\xf0\x9f\x91\x80 received"
 /* Ends each message, so that nobody takes it for the agent's. */
 #define SIGNATURE "posted by connectd, not by the agent"
 /* What a person types; who looks for it reads the whole number. */

@@ -55,14 +55,6 @@ int
 outbox_receive(struct ledger *l, struct answer *a,
     const struct claimed_intent *i, int64_t receipt_id, const char *note)
 {
-	int64_t owner;
-
-	if (sql_number(l, STMT_RECEIPT_OWNER,
-		WITH(v_text(i->message_kind), v_int(receipt_id)), &owner) == -1)
-		return -1;
-	if (owner != 0 && owner != i->id)
-		return answer_fail(
-		    a, "refused", "another intent has this receipt");
 	return outbox_settled(l, a, i->id,
 	    sql_run(l, STMT_OUTBOX_SENT,
 		WITH(v_int(i->id), v_text(l->now), v_int(receipt_id),

@@ -27,7 +27,10 @@ int outbox_claimed(struct ledger *l, struct answer *a, int64_t intent_id,
 int outbox_settled(
     struct ledger *l, struct answer *a, int64_t intent_id, int changes);
 
-/* It is there, as message RECEIPT_ID; then outbox_settled(). */
+/*
+ * It is there, as message RECEIPT_ID; then outbox_settled(). A receipt that
+ * another intent of its kind has is refused by the table.
+ */
 int outbox_receive(struct ledger *l, struct answer *a,
     const struct claimed_intent *i, int64_t receipt_id, const char *note);
 

@@ -213,7 +213,8 @@ handle_query(struct ledger *l, const struct request *q, struct answer *a)
 	case QUERY_UNKNOWN:
 		return answer_fail(a, "refused", "QUERY: no such thing");
 	case QUERY_NO_RECORD:
-		return answer_fail(a, "not_found", "no such record");
+		return answer_fail(
+		    a, "not_found", "no event %lld", (long long)m->event_id);
 	case QUERY_ERROR:
 		return -1;
 	}

@@ -75,6 +75,7 @@ CREATE TABLE checkpoints (
 	lineage TEXT NOT NULL,
 	position TEXT NOT NULL,			-- '': the feed refused it
 	last_poll_served_id INTEGER NOT NULL DEFAULT 0,
+	run_id TEXT NOT NULL DEFAULT '',	-- whose position it is
 	updated_at TEXT NOT NULL
 );
 CREATE INDEX checkpoints_lineage ON checkpoints (lineage);

@@ -78,7 +78,7 @@ message_created_id(const char *json, size_t len)
 /* What is compared of one message of a listing. */
 struct listed {
 	int64_t id, author, created_at;
-	struct json_text content;
+	struct json_text content; /* bytes NULL: none, as of a file in a chat */
 };
 
 static int
@@ -88,13 +88,14 @@ listed_read(const json_t *row, const struct message_kind *kind,
 	struct json_text created;
 	json_t *author;
 
+	out->content = (struct json_text){0};
 	if (json_member_id(row, "id", JSON_REQUIRED, &out->id, e) == -1 ||
 	    json_member_object(row, kind->author, JSON_REQUIRED, &author, e) ==
 		-1 ||
 	    json_member_id(author, "id", JSON_REQUIRED, &out->author, e) ==
 		-1 ||
 	    json_member_string(
-		row, "content", JSON_REQUIRED, &out->content, e) == -1 ||
+		row, "content", JSON_MAY_BE_NULL, &out->content, e) == -1 ||
 	    json_member_string(row, "created_at", JSON_REQUIRED, &created, e) ==
 		-1)
 		return -1;
@@ -130,14 +131,14 @@ message_page(const struct message_kind *kind, const char *json, size_t len,
 		(void)error_set(e, "the listing is no array");
 		goto out;
 	}
-	json_array_foreach(page, i, row)
-	{
+	json_array_foreach (page, i, row) {
 		if (listed_read(row, kind, &m, e) == -1)
 			goto out;
 		++*rows;
 		if (m.created_at < since)
 			*older = true;
-		else if (m.author == agent && says_the_same(&m.content, text))
+		else if (m.author == agent && m.content.bytes != NULL &&
+		    says_the_same(&m.content, text))
 			found(m.id, arg);
 	}
 	rc = 0;

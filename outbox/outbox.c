@@ -149,7 +149,7 @@ outbox_prepare(struct role *role, struct error *e)
 static void
 on_configured(struct role *role)
 {
-	work_poke(role->arg);
+	work_configured(role->arg);
 }
 
 static void

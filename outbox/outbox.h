@@ -34,6 +34,7 @@ struct outbox {
 	enum work work;
 	bool busy;    /* a step is under way */
 	bool poked;   /* something came up meanwhile */
+	bool bounded; /* the start is, since the first configuration */
 	bool started; /* STARTED was said, with `settled` */
 	bool settled;
 	bool stopping;
@@ -50,6 +51,8 @@ int64_t outbox_limit(const struct outbox *o, enum limit limit);
  */
 
 void work_init(struct outbox *o);
+/* From the first configuration on there is work; its limits bound the start. */
+void work_configured(struct outbox *o);
 /* Something may be due now. */
 void work_poke(struct outbox *o);
 /* A step is over. UNCERTAIN: a request may or may not have landed. */

@@ -56,8 +56,10 @@ struct token {
 	int64_t expires_at; /* monotonic ms */
 	int64_t hold_until; /* wall ns; INT64_MAX: for good */
 	bool hold_refused;  /* else it is a rate limit */
+	int failures;       /* mints in a row that decided nothing */
+	int64_t retry_at; /* monotonic ms; no mint before, after one of them */
 	struct http_request *mint;
-	uint64_t generation; /* of the credential */
+	uint64_t asked; /* RENEWAL_HOLD_OF of this credential; 0: answered */
 	TAILQ_HEAD(, waiter) waiters;
 };
 
@@ -95,6 +97,23 @@ token_show(struct token *t, const char *text)
 	role_state(&t->o->role, "credential", "%s", text);
 }
 
+/* Since when nothing is asked, and what ends that. */
+static void
+token_show_hold(struct token *t)
+{
+	char until[CLOCK_STAMP_SIZE];
+
+	if (t->hold_until == INT64_MAX) {
+		token_show(t,
+		    "refused for good: credentials.json needs another "
+		    "client_secret, then reload");
+		return;
+	}
+	clock_stamp_ns(t->hold_until, until);
+	role_state(&t->o->role, "credential", "%s until %s",
+	    t->hold_refused ? "refused" : "throttled", until);
+}
+
 /* ---- holds -------------------------------------------------------------- */
 
 static void
@@ -121,6 +140,7 @@ token_hold(struct token *t, bool refused, int64_t seconds, const char *reason)
 		t->hold_until = clock_wall_ns() + seconds * NS_PER_S;
 		clock_stamp_ns(t->hold_until, until);
 	}
+	token_show_hold(t);
 	m.renewal_hold.fingerprint = t->fingerprint;
 	m.renewal_hold.reason = reason;
 	m.renewal_hold.until = until;
@@ -147,15 +167,14 @@ on_hold_known(struct peer *peer, struct msg *m, void *arg)
 {
 	struct token *t = arg;
 
-	if (t->state != TS_ASKING)
-		return;
+	t->asked = 0;
 	t->state = TS_EMPTY;
 	if (m->type == MSG_RENEWAL_HOLD_IS && m->renewal_hold_is.found &&
 	    hold_is_sane(&m->renewal_hold_is, &t->hold_until)) {
 		t->hold_refused =
 		    strcmp(m->renewal_hold_is.reason, "throttled") != 0;
 		t->state = TS_HELD;
-		token_show(t, t->hold_refused ? "refused" : "throttled");
+		token_show_hold(t);
 		token_tell_held(t);
 	} else if (!TAILQ_EMPTY(&t->waiters)) {
 		token_mint(t);
@@ -173,6 +192,7 @@ wipe(char **secret)
 	*secret = NULL;
 }
 
+/* With the endpoint: what another one refused says nothing about this one. */
 static void
 token_fingerprint(struct token *t)
 {
@@ -180,6 +200,7 @@ token_fingerprint(struct token *t)
 	struct buffer b = {0};
 
 	buffer_add(&b, "connectd-credential", sizeof("connectd-credential"));
+	buffer_add(&b, t->endpoint, strlen(t->endpoint) + 1);
 	buffer_add(&b, t->client_id, strlen(t->client_id) + 1);
 	buffer_add(&b, t->client_secret, strlen(t->client_secret));
 	digest_sha256_hex(b.bytes, b.len, hex);
@@ -208,8 +229,13 @@ token_credential(struct token *t, const struct msg_credential *c)
 	t->resource = xstrdup(c->resource);
 	token_fingerprint(t);
 	t->state = TS_ASKING;
+	t->failures = 0;
+	t->retry_at = 0;
+	/* What is known of the one before says nothing of this one. */
+	if (t->asked != 0)
+		peer_forget(outbox_ledger(t->o), t->asked);
 	m.renewal_hold_of.fingerprint = t->fingerprint;
-	(void)peer_request(outbox_ledger(t->o), &m, on_hold_known, t);
+	t->asked = peer_request(outbox_ledger(t->o), &m, on_hold_known, t);
 }
 
 /* ---- minting ------------------------------------------------------------ */
@@ -304,6 +330,29 @@ token_take(struct token *t, const struct http_answer *answer)
 	return rc;
 }
 
+/* Full jitter over the failures in a row (feed.md 6.5). */
+static int64_t
+token_pause(const struct token *t)
+{
+	int64_t pause = outbox_limit(t->o, LIMIT_feed_retry);
+	int64_t most = outbox_limit(t->o, LIMIT_feed_retry_most);
+	uint64_t chance;
+	int i;
+
+	for (i = 1; i < t->failures && pause < most; i++)
+		pause *= 2;
+	if (pause > most)
+		pause = most;
+	arc4random_buf(&chance, sizeof(chance));
+	return 1 + (int64_t)(chance % (uint64_t)pause);
+}
+
+static void
+token_tell_failing(struct token *t)
+{
+	token_tell(t, TOKEN_TRANSIENT, t->retry_at - clock_monotonic_ms());
+}
+
 /*
  * The endpoint did not decide anything: a token that still lives serves on,
  * and renewing it is tried again later.
@@ -320,7 +369,9 @@ token_failing(struct token *t, const char *shown, int64_t wait_ms)
 		token_tell(t, TOKEN_GOOD, 0);
 	} else {
 		t->state = TS_EMPTY;
-		token_tell(t, TOKEN_TRANSIENT, wait_ms);
+		t->failures++;
+		t->retry_at = now + (wait_ms > 0 ? wait_ms : token_pause(t));
+		token_tell_failing(t);
 	}
 }
 
@@ -333,14 +384,12 @@ token_refused(struct token *t, const struct http_answer *answer)
 	if (strcmp(word, "invalid_client") == 0) {
 		log_warnx("the credential is refused for good: the agent was "
 			  "disconnected, or connected on another computer");
-		token_show(t, "refused");
 		token_hold(t, true, 0, "invalid_client");
 	} else if (strcmp(word, "invalid_grant") == 0 ||
 	    (word[0] == '\0' && bare)) {
 		log_warnx("the token endpoint refuses (HTTP %d); one try in "
 			  "an hour",
 		    answer->status);
-		token_show(t, "refused");
 		token_hold(t, true, REFUSED_HOLD_S, "refused");
 	} else {
 		log_warnx("the token endpoint answers HTTP %d (%s)",
@@ -360,7 +409,6 @@ token_throttled(struct token *t, const struct http_answer *answer)
 		seconds = HOLD_MOST_S;
 	log_warnx("the token endpoint limits our rate: no try for %lld s",
 	    (long long)seconds);
-	token_show(t, "throttled");
 	token_hold(t, false, seconds, "throttled");
 }
 
@@ -392,6 +440,8 @@ on_minted(const struct http_answer *answer, void *arg)
 		token_failing(t, "failing", 0);
 	} else {
 		t->state = TS_GOOD;
+		t->failures = 0;
+		t->retry_at = 0;
 		token_show(t, "good");
 		token_tell(t, TOKEN_GOOD, 0);
 	}
@@ -449,6 +499,8 @@ token_get(struct token *t, int64_t refused_serial, token_done done, void *arg)
 		token_tell(t, TOKEN_GOOD, 0);
 	else if (t->state == TS_HELD)
 		token_tell_held(t);
+	else if (t->state == TS_EMPTY && clock_monotonic_ms() < t->retry_at)
+		token_tell_failing(t);
 	else if (t->state == TS_EMPTY)
 		token_mint(t);
 }

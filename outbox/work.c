@@ -229,12 +229,22 @@ work_stop(struct outbox *o, int64_t bound_ms)
 void
 work_init(struct outbox *o)
 {
-	struct timeval tv = {limit_rows[LIMIT_outbox_start].normal / 1000, 0};
-
 	o->work = WORK_START_LISTING;
 	o->wake = event_new(o->role.base, -1, 0, on_wake, o);
-	if (o->wake == NULL ||
+	if (o->wake == NULL)
+		fatalx("outbox: no timer");
+}
+
+void
+work_configured(struct outbox *o)
+{
+	int64_t ms = outbox_limit(o, LIMIT_outbox_start);
+	struct timeval tv = {ms / 1000, ms % 1000 * 1000};
+
+	if (!o->bounded &&
 	    event_base_once(
 		o->role.base, -1, EV_TIMEOUT, on_start_bound, o, &tv) == -1)
 		fatalx("outbox: no timer");
+	o->bounded = true;
+	work_poke(o);
 }

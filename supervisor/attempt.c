@@ -225,8 +225,7 @@ act_not_started(struct attempt *a)
 	a->state = ATTEMPT_UNSTARTED;
 	worker_reap(a);
 	worker_close(a);
-	log_warnx("%s: worker not started: %s", a->id, log_safe(a->failure));
-	asked_fail(&a->worker_asked, WORKER_NOT_STARTED, a->failure);
+	asked_fail(&a->worker_asked, WORKER_NOT_STARTED, log_safe(a->failure));
 }
 
 static void

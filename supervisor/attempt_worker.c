@@ -176,7 +176,6 @@ worker_begin(struct attempt *a)
 	reason = worker_try(a, &e);
 	if (reason != NULL) {
 		a->state = ATTEMPT_UNSTARTED;
-		log_warnx("%s: worker not started: %s", a->id, e.text);
 		peer_fail(&a->to, reason, 0, "%s", e.text);
 		return;
 	}

@@ -500,7 +500,8 @@ bool
 child_is_there(const struct child *c)
 {
 	return c->pid != 0 && !c->link_ended &&
-	    (c->state == CHILD_STARTING || c->state == CHILD_READY);
+	    (c->state == CHILD_STARTING || c->state == CHILD_READY ||
+		c->state == CHILD_STOPPING);
 }
 
 bool

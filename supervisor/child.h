@@ -97,7 +97,7 @@ void child_happens(struct child *c, enum child_event event);
 /* The word of status: failing and restarting are both CHILD_BACKOFF. */
 const char *child_state_name(const struct child *c);
 bool child_is_failing(const struct child *c);
-/* A process is there to be linked to. */
+/* A process is there to be linked to; one that is finishing has work yet. */
 bool child_is_there(const struct child *c);
 /* A long start makes progress: its deadline begins anew. */
 void child_more_time(struct child *c);

@@ -20,7 +20,13 @@
 /* A descriptor a level is open while one descends. */
 #define DEPTH_MAX 128
 
-static int dir_empty(int at, const char *name, int depth);
+/* What is being emptied, and how much of it was lifted to its top. */
+struct cleaning {
+	int top;
+	unsigned lifted;
+};
+
+static int dir_empty(struct cleaning *c, int at, const char *name, int depth);
 
 /* Open a directory to look into it; one without rights is given them. */
 static int
@@ -35,22 +41,42 @@ dir_open(int at, const char *name)
 	return fd;
 }
 
+/* To the top, where a later pass finds it: nothing is too deep for that. */
+static int
+dir_lift(struct cleaning *c, int at, const char *name)
+{
+	char place[32];
+	int rc;
+
+	/* Without the right to write it cannot get another parent. */
+	if (fchmodat(at, name, 0700, 0) == -1)
+		return -1;
+	do {
+		(void)snprintf(place, sizeof(place), "lifted-%u", ++c->lifted);
+		rc = renameat(at, name, c->top, place);
+	} while (rc == -1 &&
+	    (errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR));
+	return rc;
+}
+
 /* Unlink NAME, or empty it and remove it when it is a directory. */
 static int
-entry_remove(int at, const char *name, int depth)
+entry_remove(struct cleaning *c, int at, const char *name, int depth)
 {
 	if (unlinkat(at, name, 0) == 0 || errno == ENOENT)
 		return 0;
 	if (errno != EISDIR && errno != EPERM && errno != EACCES)
 		return -1;
-	if (dir_empty(at, name, depth + 1) == -1)
+	if (depth == DEPTH_MAX)
+		return dir_lift(c, at, name);
+	if (dir_empty(c, at, name, depth + 1) == -1)
 		return -1;
 	return unlinkat(at, name, AT_REMOVEDIR);
 }
 
 /* One pass over a directory; how many entries went. */
 static int
-dir_pass(DIR *dir, int depth, int *left)
+dir_pass(struct cleaning *c, DIR *dir, int depth, int *left)
 {
 	const struct dirent *entry;
 	int gone = 0;
@@ -61,7 +87,7 @@ dir_pass(DIR *dir, int depth, int *left)
 		if (strcmp(entry->d_name, ".") == 0 ||
 		    strcmp(entry->d_name, "..") == 0)
 			continue;
-		if (entry_remove(dirfd(dir), entry->d_name, depth) == 0)
+		if (entry_remove(c, dirfd(dir), entry->d_name, depth) == 0)
 			gone++;
 		else
 			(*left)++;
@@ -71,25 +97,22 @@ dir_pass(DIR *dir, int depth, int *left)
 
 /* In passes: some file systems skip entries while others are removed. */
 static int
-dir_empty(int at, const char *name, int depth)
+dir_empty(struct cleaning *c, int at, const char *name, int depth)
 {
-	int fd, left = 1;
+	int fd = dir_open(at, name), left = 1;
 	DIR *dir;
 
-	if (depth > DEPTH_MAX) {
-		errno = ELOOP;
-		return -1;
-	}
-	fd = dir_open(at, name);
 	if (fd == -1)
 		return -1;
+	if (depth == 0)
+		c->top = fd;
 	(void)fchmod(fd, 0700);
 	dir = fdopendir(fd);
 	if (dir == NULL) {
 		(void)close(fd);
 		return -1;
 	}
-	while (dir_pass(dir, depth, &left) > 0)
+	while (dir_pass(c, dir, depth, &left) > 0)
 		continue;
 	(void)closedir(dir);
 	errno = ENOTEMPTY;
@@ -100,6 +123,7 @@ dir_empty(int at, const char *name, int depth)
 static void
 temp_empty(const struct sessions *s, const char *temp)
 {
+	struct cleaning c = {.top = -1};
 	int status;
 	pid_t pid = fork();
 
@@ -107,8 +131,9 @@ temp_empty(const struct sessions *s, const char *temp)
 		(void)alarm(CLEAN_SECONDS);
 		if (become_account(s->account) == -1)
 			exit_now(EXIT_WALLS);
-		exit_now(dir_empty(s->cache_fd, temp, 0) == 0 ? EXIT_OK
-							      : EXIT_FAILED);
+		exit_now(dir_empty(&c, s->cache_fd, temp, 0) == 0
+			? EXIT_OK
+			: EXIT_FAILED);
 	}
 	while (pid != -1 && waitpid(pid, &status, 0) == -1 && errno == EINTR)
 		continue;
@@ -118,6 +143,7 @@ static void
 clean(const struct sessions *s, const session_name *names, size_t count)
 {
 	char temp[sizeof(SESSION_TEMP_PREFIX) + SESSION_NAME_LEN];
+	struct cleaning c = {.top = -1};
 	size_t i;
 
 	for (i = 0; i < count; i++) {
@@ -126,7 +152,7 @@ clean(const struct sessions *s, const session_name *names, size_t count)
 		temp_empty(s, temp);
 		(void)unlinkat(s->cache_fd, temp, AT_REMOVEDIR);
 		/* Our own: nobody else can have put anything there. */
-		if (dir_empty(s->root_fd, names[i], 0) == 0)
+		if (dir_empty(&c, s->root_fd, names[i], 0) == 0)
 			(void)unlinkat(s->root_fd, names[i], AT_REMOVEDIR);
 	}
 }

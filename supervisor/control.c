@@ -4,11 +4,13 @@
 
 #include <errno.h>
 #include <event2/listener.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/identity.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
@@ -19,6 +21,11 @@
 #define BACKLOG 64
 /* After EMFILE, or when the socket could not be made again. */
 #define TRY_AGAIN_S 1
+/* Between two looks at who has the path, when that may pass. */
+#define LOOK_AGAIN_MS 20
+/* So many refusals are logged, then none until so much later. */
+#define REFUSALS_LOGGED 10
+#define REFUSALS_AGAIN_MS 60000
 
 struct control {
 	struct supervisor *sv;
@@ -30,6 +37,8 @@ struct control {
 	int watch_fd; /* on the directory, -1 while it is gone */
 	struct event *watch, *again;
 	struct client_list clients;
+	unsigned refusals; /* since then (monotonic) */
+	int64_t refusals_since;
 };
 
 /* ---- who may ------------------------------------------------------------- */
@@ -102,6 +111,27 @@ turn_away(int fd, const char *why)
 	(void)close(fd);
 }
 
+/* A worker may try without end: that is no reason to fill the log. */
+static void
+log_refusal(
+    struct control *control, const struct socket_peer *peer, const char *why)
+{
+	int64_t now = clock_monotonic_ms();
+
+	if (now - control->refusals_since >= REFUSALS_AGAIN_MS)
+		control->refusals = 0;
+	if (control->refusals == 0)
+		control->refusals_since = now;
+	if (control->refusals == REFUSALS_LOGGED)
+		return;
+	control->refusals++;
+	log_warnx("control socket: pid %ld of uid %ld refused: %s%s",
+	    (long)peer->pid, (long)peer->uid, why,
+	    control->refusals == REFUSALS_LOGGED
+		? "; further ones are not logged for a minute"
+		: "");
+}
+
 static void
 on_connect(struct evconnlistener *listener, evutil_socket_t fd,
     struct sockaddr *address, int len, void *arg)
@@ -125,8 +155,7 @@ on_connect(struct evconnlistener *listener, evutil_socket_t fd,
 		why = "too many connections of this user";
 	}
 	if (right == CONTROL_NONE) {
-		log_warnx("control socket: pid %ld of uid %ld refused: %s",
-		    (long)peer.pid, (long)peer.uid, why);
+		log_refusal(control, &peer, why);
 		turn_away(fd, why);
 	} else {
 		(void)client_new(
@@ -164,19 +193,45 @@ address_of(const struct control *control, struct sockaddr_un *sun)
 	    control->sv->paths.control_socket);
 }
 
-/* Does somebody answer at that path already? */
+enum server { SERVER_NONE, SERVER_SILENT, SERVER_GREETS };
+
+static enum server
+look_who_serves(const struct sockaddr_un *sun)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct pollfd pfd = {.fd = fd, .events = POLLIN};
+	enum server who = SERVER_NONE;
+	char c;
+
+	if (fd == -1)
+		return SERVER_NONE;
+	if (connect(fd, (const struct sockaddr *)sun, sizeof(*sun)) == 0) {
+		if (poll(&pfd, 1, LOOK_AGAIN_MS) != 1)
+			who = SERVER_SILENT;
+		else if (read(fd, &c, 1) == 1)
+			who = SERVER_GREETS;
+	} else if (errno == EAGAIN) { /* its backlog is full */
+		who = SERVER_SILENT;
+		(void)poll(NULL, 0, LOOK_AGAIN_MS);
+	}
+	(void)close(fd);
+	return who;
+}
+
+/*
+ * Does somebody answer at that path already? A child that a dead connector
+ * had just forked has the socket open until its exec, and never answers.
+ */
 static bool
 is_served(const struct sockaddr_un *sun)
 {
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	bool is;
+	int64_t until = clock_monotonic_ms() + INSTANCE_WAIT_MS;
+	enum server who;
 
-	is = fd != -1 &&
-	    (connect(fd, (const struct sockaddr *)sun, sizeof(*sun)) == 0 ||
-		errno == EAGAIN); /* its backlog is full */
-	if (fd != -1)
-		(void)close(fd);
-	return is;
+	do {
+		who = look_who_serves(sun);
+	} while (who == SERVER_SILENT && clock_monotonic_ms() < until);
+	return who != SERVER_NONE;
 }
 
 /* Nobody can connect before listen(): then owner and mode are right. */

@@ -27,40 +27,24 @@ struct holder {
 /* ---- directories --------------------------------------------------------- */
 
 /*
- * The part of DIR that must be there already: what the environment names, the
- * home directory, or DIR's parent. All below is connectd's to make.
- */
-static char *
-given_root(const char *dir)
-{
-	static const char *const names[] = {
-	    "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "HOME"};
-	const char *value;
-	size_t i;
-
-	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		value = getenv(names[i]);
-		if (value != NULL && path_is_clean(value) &&
-		    strcmp(value, "/") != 0 && path_contains(value, dir) &&
-		    strcmp(value, dir) != 0)
-			return xstrdup(value);
-	}
-	return xstrndup(dir, (size_t)(strrchr(dir, '/') - dir));
-}
-
-/*
  * As root other users' processes pass through (the roles', the workers'), but
  * cannot list; as a person nobody else has anything to do here.
  */
 static int
-directory_make(const struct supervisor *sv, const char *dir, struct error *e)
+directory_make(const struct supervisor *sv, const char *given, const char *dir,
+    struct error *e)
 {
-	char *root = given_root(dir);
-	int fd;
+	char *below;
+	int fd, rc;
 
+	/* Nothing is made where others could put something in its place. */
+	(void)xasprintf(&below, "%s/.", given);
+	rc = path_ancestors_check(below, geteuid(), e);
+	free(below);
+	if (rc == -1)
+		return -1;
 	fd = path_private_dirs(
-	    root, dir, sv->is_root ? 0711 : 0700, geteuid(), getegid(), e);
-	free(root);
+	    given, dir, sv->is_root ? 0711 : 0700, geteuid(), getegid(), e);
 	if (fd == -1)
 		return -1;
 	(void)close(fd);
@@ -74,7 +58,8 @@ instance_directories(struct supervisor *sv, struct error *e)
 	const struct role_ids *ids = &sv->role_ids[ROLE_LEDGER];
 	int fd;
 
-	if (directory_make(sv, sv->paths.state_root, e) == -1)
+	if (directory_make(
+		sv, sv->paths.state_given, sv->paths.state_root, e) == -1)
 		return -1;
 	sv->state_dir =
 	    path_state_dir(sv->paths.state_root, c->account_id, c->agent_id);
@@ -91,7 +76,8 @@ instance_directories(struct supervisor *sv, struct error *e)
 int
 instance_runtime_directory(const struct supervisor *sv, struct error *e)
 {
-	return directory_make(sv, sv->paths.runtime_dir, e);
+	return directory_make(
+	    sv, sv->paths.runtime_given, sv->paths.runtime_dir, e);
 }
 
 /* ---- the lock ------------------------------------------------------------ */
@@ -215,7 +201,9 @@ instance_lock(struct supervisor *sv, struct error *e)
 
 	sv->lock_fd = open(
 	    path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
-	if (sv->lock_fd == -1)
+	if (sv->lock_fd == -1 && errno == ELOOP)
+		(void)error_set(e, "%s: a symbolic link", path);
+	else if (sv->lock_fd == -1)
 		(void)error_errno(e, "%s", path);
 	else if (lock_check_file(sv->lock_fd, path, e) == 0 &&
 	    lock_wait(sv, sv->lock_fd, e) == 0 &&

@@ -238,6 +238,7 @@ reload_all(struct supervisor *sv, struct error *e)
 {
 	struct settings *s = settings_read(sv, e);
 	struct child *outbox = sv->children[ROLE_OUTBOX];
+	struct error why;
 
 	if (s == NULL) {
 		settings_mark_unreadable(sv, e);
@@ -248,7 +249,12 @@ reload_all(struct supervisor *sv, struct error *e)
 	settings_in_force(sv, "connect.json is");
 	if (outbox != NULL && child_is_there(outbox) &&
 	    child_tell_credential(outbox, e) == -1) {
-		log_warnx("%s; the credential before stays in use", e->text);
+		why = *e;
+		(void)error_set(e,
+		    "%s; connect.json is in force, the credential before stays "
+		    "in use",
+		    why.text);
+		log_warnx("%s", e->text);
 		return -1;
 	}
 	children_reload(sv);

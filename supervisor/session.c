@@ -67,11 +67,24 @@ reach_check(const struct sessions *s, const char *dir, struct error *e)
 	    log_safe(dir), log_safe(s->account->name));
 }
 
+/* Made when it is not there; the one before, if any, is forgotten. */
+static int
+root_open(struct sessions *s, struct error *e)
+{
+	mode_t mode = s->is_root ? 0711 : 0700;
+	int fd = path_private_dir(s->root, mode, 022, geteuid(), getegid(), e);
+
+	if (fd == -1)
+		return -1;
+	if (s->root_fd != -1)
+		(void)close(s->root_fd);
+	s->root_fd = fd;
+	return 0;
+}
+
 static int
 sessions_fill(struct sessions *s, const struct paths *paths, struct error *e)
 {
-	mode_t mode = s->is_root ? 0711 : 0700;
-
 	(void)xasprintf(&s->root, "%s/s", paths->runtime_dir);
 	s->cache = xstrdup(paths->cache_dir);
 	if (strlen(s->root) + 1 + SESSION_NAME_LEN + sizeof("/" SOCKET_NAME) -
@@ -81,9 +94,7 @@ sessions_fill(struct sessions *s, const struct paths *paths, struct error *e)
 		    "%s: too long for sockets in it: a "
 		    "shorter run-time directory is needed",
 		    log_safe(s->root));
-	s->root_fd =
-	    path_private_dir(s->root, mode, 022, geteuid(), getegid(), e);
-	if (s->root_fd == -1)
+	if (root_open(s, e) == -1)
 		return -1;
 	s->cache_fd = cache_open(s->cache, e);
 	if (s->cache_fd == -1)
@@ -228,13 +239,20 @@ give_to_group(const struct sessions *s, int fd, const char *name, mode_t mode)
 	return fchmodat(fd, name, s->is_root ? mode : mode & 0700, 0);
 }
 
+/* In a root that was removed, nothing can be made any more. */
 static int
-dir_make(const struct session *s, struct error *e)
+dir_make(const struct session *s, struct sessions *home, struct error *e)
 {
-	const struct sessions *home = s->home;
+	int rc = mkdirat(home->root_fd, s->name, 0700);
 
-	if (mkdirat(home->root_fd, s->name, 0700) == -1 ||
-	    give_to_group(home, home->root_fd, s->name, 0710) == -1)
+	if (rc == -1 && errno == ENOENT) {
+		if (root_open(home, e) == -1)
+			return -1;
+		log_warnx(
+		    "%s had vanished; it is made again", log_safe(home->root));
+		rc = mkdirat(home->root_fd, s->name, 0700);
+	}
+	if (rc == -1 || give_to_group(home, home->root_fd, s->name, 0710) == -1)
 		return error_errno(e, "%s", log_safe(s->dir));
 	return 0;
 }
@@ -276,7 +294,7 @@ session_free(struct session *s)
 }
 
 struct session *
-session_new(const struct sessions *home, const char *attempt, struct error *e)
+session_new(struct sessions *home, const char *attempt, struct error *e)
 {
 	struct session *s = xcalloc(1, sizeof(*s));
 
@@ -287,7 +305,7 @@ session_new(const struct sessions *home, const char *attempt, struct error *e)
 	(void)xasprintf(&s->declaration, "%s/" DECLARATION_NAME, s->dir);
 	(void)xasprintf(&s->temp, "%s%s" SESSION_TEMP_PREFIX "%s", home->cache,
 	    strcmp(home->cache, "/") == 0 ? "" : "/", s->name);
-	if (dir_make(s, e) == -1) {
+	if (dir_make(s, home, e) == -1) {
 		session_free(s); /* a stale one is not ours to remove */
 		return NULL;
 	}

@@ -44,9 +44,12 @@ void sessions_close(struct sessions *s);
  */
 void sessions_sweep(const struct sessions *s);
 
-/* Of an attempt (28 characters). A stale directory of its name is an error. */
+/*
+ * Of an attempt (28 characters). A stale directory of its name is an error; a
+ * root that vanished is made again.
+ */
 struct session *session_new(
-    const struct sessions *s, const char *attempt, struct error *e);
+    struct sessions *s, const char *attempt, struct error *e);
 /* The listening socket, connectable by the worker's account only; or -1. */
 int session_listen(const struct session *s, struct error *e);
 /* Write the declaration for the worker to read; it must not be there yet. */

@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <string.h>
 
 #include "supervisor/settings.h"
@@ -19,13 +20,16 @@ static int
 word_among(const struct document *d, const struct place *at,
     const char *const *words, const char *word)
 {
-	size_t i;
+	char known[128] = "";
+	size_t i, len = 0;
 
 	for (i = 0; words[i] != NULL; i++) {
 		if (strcmp(words[i], word) == 0)
 			return 0;
+		len += (size_t)snprintf(known + len, sizeof(known) - len,
+		    "%s%s", i == 0 ? "" : ", ", words[i]);
 	}
-	return document_refuse(d, at, "not one of the known words");
+	return document_refuse(d, at, "not one of these: %s", known);
 }
 
 static int

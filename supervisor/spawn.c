@@ -97,7 +97,7 @@ child_run(
 		child_fail(status, "becoming the worker's account", errno);
 	become_modest();
 	if (fchdir(how->route) == -1)
-		child_fail(status, "its directory", errno);
+		child_fail(status, how->route_path, errno);
 	child_make_own_dir(how->own_dir, status);
 	child_confine(how, status);
 	become_plain();

@@ -15,6 +15,7 @@ struct spawn {
 	char *const *argv, *const *env;
 	const char *cgroup;            /* made already; or NULL */
 	int route;                     /* O_PATH, to be the working directory */
+	const char *route_path;        /* what errors call it */
 	const struct account *account; /* to become, when it is not us */
 	const char *own_dir; /* the agent's; made when missing; or NULL */
 	bool is_confined;    /* by the two lists, NULL-ended */

@@ -37,7 +37,8 @@
 #define BASECAMP_URL "https://3.basecampapi.com"
 #define USER_AGENT \
 	"connectd/" CONNECTD_VERSION " (https://github.com/basecamp/connectd)"
-#define REAP_MOST 256
+/* More are orphans of what workers start, and only they know how many. */
+#define CHILDREN_FEW 256
 #define FILES_MAX 1024
 
 /* ---- the start, step by step --------------------------------------------- */
@@ -236,6 +237,20 @@ reap_one(struct supervisor *sv, pid_t pid)
 		(void)waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG);
 }
 
+/* All of them: whoever is left out is never reaped. */
+static int
+children_list(pid_t **pids)
+{
+	int count, room = CHILDREN_FEW;
+
+	for (*pids = NULL;; room *= 2) {
+		*pids = xreallocarray(*pids, (size_t)room, sizeof(**pids));
+		count = kernel_children(*pids, room);
+		if (count < room)
+			return count;
+	}
+}
+
 /*
  * Each of our children by its number: a worker's leader may have to stay a
  * zombie, and waiting for any child would find nothing but that one.
@@ -244,8 +259,8 @@ static void
 on_child_signal(evutil_socket_t fd, short what, void *arg)
 {
 	struct supervisor *sv = arg;
-	pid_t pids[REAP_MOST];
-	int i, count = kernel_children(pids, REAP_MOST);
+	pid_t *pids;
+	int i, count = children_list(&pids);
 
 	(void)fd;
 	(void)what;
@@ -253,6 +268,7 @@ on_child_signal(evutil_socket_t fd, short what, void *arg)
 		fatal("the list of our children cannot be read");
 	for (i = 0; i < count; i++)
 		reap_one(sv, pids[i]);
+	free(pids);
 	stop_child_down(sv); /* if one was awaited */
 }
 

@@ -1,3 +1,6 @@
+#include <sys/stat.h>
+
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -25,6 +28,21 @@ refuse(struct worker_plan *plan, const char *reason)
 
 /* ---- directories -------------------------------------------------------- */
 
+/* The kernel calls a link that is not followed no directory. */
+static int
+dir_refuse(const char *dir, struct error *e)
+{
+	struct stat st;
+	int code = errno;
+
+	if (code == ENOTDIR && lstat(dir, &st) == 0 && S_ISLNK(st.st_mode))
+		return error_set(e,
+		    "%s: a symbolic link; name the directory itself",
+		    log_safe(dir));
+	errno = code;
+	return error_errno(e, "%s", log_safe(dir));
+}
+
 /*
  * Open DIR and judge where it really is: what is opened is what is used, so
  * that nothing can be put in its place afterwards. The descriptor stays the
@@ -38,10 +56,8 @@ dir_open(struct worker_plan *plan, const struct supervisor *sv, const char *dir,
 	const char *own;
 	int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC | flags);
 
-	if (fd == -1) {
-		(void)error_errno(e, "%s", log_safe(dir));
-		return -1;
-	}
+	if (fd == -1)
+		return dir_refuse(dir, e);
 	plan->fds =
 	    xreallocarray(plan->fds, plan->fd_count + 1, sizeof(*plan->fds));
 	plan->fds[plan->fd_count++] = fd;
@@ -229,6 +245,7 @@ plan_fill(struct worker_plan *plan, const struct supervisor *sv,
 		(void)error_set(e, "connect-bridge is not installed");
 		return refuse(plan, WORKER_UNUSABLE);
 	}
+	plan->spawn.route_path = route->path;
 	plan->spawn.route = dir_open(plan, sv, route->path, O_NOFOLLOW, e);
 	if (plan->spawn.route == -1)
 		return refuse(plan, WORKER_NOT_STARTED);

@@ -33,10 +33,10 @@
 
 #define LINE_ROOM (256 * 1024)
 #define PLAN_MAX 4096
-#define META                                                              \
-	"\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":"         \
-	"\"2026-07-28\",\"io.modelcontextprotocol/clientInfo\":{"         \
-	"\"name\":\"claude-code\",\"version\":\"2.1.332\"},"              \
+#define META                                                      \
+	"\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":" \
+	"\"2026-07-28\",\"io.modelcontextprotocol/clientInfo\":{" \
+	"\"name\":\"claude-code\",\"version\":\"2.1.332\"},"      \
 	"\"io.modelcontextprotocol/clientCapabilities\":{}}"
 
 extern char **environ;
@@ -105,8 +105,8 @@ server_spawn(const json_t *entry)
 	    json_string_value(json_object_get(entry, "command"));
 	const char *socket = json_string_value(
 	    json_array_get(json_object_get(entry, "args"), 0));
-	char *argv[] = {(char *)(uintptr_t)program,
-	    (char *)(uintptr_t)socket, NULL};
+	char *argv[] = {
+	    (char *)(uintptr_t)program, (char *)(uintptr_t)socket, NULL};
 	posix_spawn_file_actions_t files;
 	int in[2], out[2];
 
@@ -118,8 +118,7 @@ server_spawn(const json_t *entry)
 	(void)posix_spawn_file_actions_init(&files);
 	(void)posix_spawn_file_actions_adddup2(&files, in[1], STDIN_FILENO);
 	(void)posix_spawn_file_actions_adddup2(&files, out[1], STDOUT_FILENO);
-	errno =
-	    posix_spawn(&self.server, program, &files, NULL, argv, environ);
+	errno = posix_spawn(&self.server, program, &files, NULL, argv, environ);
 	if (errno != 0)
 		fatal("%s", program);
 	(void)posix_spawn_file_actions_destroy(&files);
@@ -189,16 +188,15 @@ step_do(const struct step *step, const char *name)
 	if (strstr(step->params, "%u") != NULL)
 		(void)snprintf(more, sizeof(more), "%.*s%u%s",
 		    (int)(strstr(step->params, "%u") - step->params),
-		    step->params, ++self.said,
-		    strstr(step->params, "%u") + 2);
+		    step->params, ++self.said, strstr(step->params, "%u") + 2);
 	else
 		(void)snprintf(more, sizeof(more), "%s", step->params);
 	(void)snprintf(params, sizeof(params),
 	    "\"name\":\"%s\",\"arguments\":{\"action\":\"%s\",\"params\":"
 	    "{\"event_id\":%lld%s}},",
 	    step->tool, step->action, self.event_id, more);
-	buffer_printf(&self.samples, "%s %.1f\n", name,
-	    server_ask("tools/call", params));
+	buffer_printf(
+	    &self.samples, "%s %.1f\n", name, server_ask("tools/call", params));
 }
 
 static const struct step *
@@ -256,8 +254,7 @@ prompt_await(void)
 	self.event_id = strtoll(event + strlen(", event "), NULL, 10);
 }
 
-static void
-say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 static void
 say(const char *fmt, ...)

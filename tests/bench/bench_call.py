@@ -40,7 +40,7 @@ def measure(home):
 def main():
     with house.house(**LIMITS) as home:
         home.use_bench_agent()
-        home.connector.start()
+        home.start()
         measure(home)
         for kind in ("comments", "boosts"):
             home.sim.release("POST /{a}/recordings/{id}/%s.json" % kind)

@@ -7,19 +7,23 @@ import house
 from house import harness
 
 WATCHED_S = 5
+OTHER_PROJECT = 48699914
 SCRIPT = {"default": ["get", "linger"]}
 
 
-def pss_mb(pid):
-    """Proportional set size; None where this user may not look."""
+def memory_mb(pid):
+    """(proportional set size, private part of it); None where this user may
+    not look.
+    """
+    found = {}
     try:
         text = pathlib.Path("/proc/%d/smaps_rollup" % pid).read_text()
     except OSError:
         return None
-    for line in text.splitlines():
-        if line.startswith("Pss:"):
-            return int(line.split()[1]) / 1024
-    return None
+    for line in text.splitlines()[1:]:
+        name, _, value = line.partition(":")
+        found[name] = int(value.split()[0]) / 1024
+    return found["Pss"], found["Private_Clean"] + found["Private_Dirty"]
 
 
 def wake_ups(pid):
@@ -39,13 +43,18 @@ def pids_of(connector):
     return pids
 
 
-def measure_memory(pids):
-    each = {role: pss_mb(pid) for role, pid in pids.items()}
+def memory_row(name, pids, budget=None):
+    """The sum over some processes. The proportional size is the smaller the
+    more others map the same libraries; the private part is ours alone.
+    """
+    each = {role: memory_mb(pid) for role, pid in pids.items()}
     if None in each.values():
-        house.row("memory_idle", "MB", None, 8, note="only root may look")
+        house.row(name, "MB", None, budget, note="only root may look")
         return
-    house.row("memory_idle", "MB", round(sum(each.values()), 2), 8,
-              **{role: round(mb, 2) for role, mb in each.items()})
+    more = {role: round(pss, 2) for role, (pss, _) in each.items()}
+    house.row(name, "MB", round(sum(pss for pss, _ in each.values()), 2),
+              budget, private=round(sum(own for _, own in each.values()), 2),
+              **(more if len(more) > 1 else {}))
 
 
 def measure_wake_ups(pids):
@@ -67,29 +76,36 @@ def await_quiet(pids):
 
 def measure_idle():
     with house.house(**house.NORMAL) as home:
-        home.connector.start()
+        home.start()
         pids = pids_of(home.connector)
         await_quiet(pids)
-        measure_memory(pids)
+        memory_row("memory_idle", pids, 8)
         measure_wake_ups(pids)
 
 
-def measure_mcpd():
-    """One more task's mcpd and bridge, the agent lingering."""
+def start_two_tasks(home):
+    """In two directories, for in one they would wait for each other."""
+    connector = home.connector
+    connector.config["projects"][str(OTHER_PROJECT)] = {
+        "path": str(home.folder.make("other", 0o755, connector.user))}
+    connector.write_config()
+    connector.set_script(SCRIPT)
+    home.start()
+    home.sim.mention()
+    home.sim.mention(project_id=OTHER_PROJECT)
+    harness.wait_for(lambda: len(connector.agent_records("answer")) == 2,
+                     what="the agents' first answers")
+
+
+def measure_task():
+    """What one more task has of ours, beside another one's."""
     with house.house() as home:
-        home.connector.set_script(SCRIPT)
-        home.connector.start()
-        home.sim.mention()
-        home.connector.wait_line(type="dispatch", state="running")
-        harness.wait_for(lambda: home.connector.agent_records("answer"),
-                         what="the agent's first answer")
-        for role, budget in (("mcpd", 0.5), ("bridge", None)):
-            found = home.connector.roles()[role][0]
-            mb = pss_mb(found.pid)
-            house.row(role + "_memory", "MB",
-                      None if mb is None else round(mb, 2), budget)
+        start_two_tasks(home)
+        roles = home.connector.roles()
+        memory_row("mcpd_memory", {"mcpd": roles["mcpd"][-1].pid}, 0.5)
+        memory_row("bridge_memory", {"bridge": roles["bridge"][-1].pid})
 
 
 if __name__ == "__main__":
     measure_idle()
-    measure_mcpd()
+    measure_task()

@@ -54,7 +54,7 @@ def main():
     took = {stage: [] for stage in (*STAGES, "prompt")}
     with house.house() as home:
         home.use_bench_agent()
-        home.connector.start()
+        home.start()
         for _ in range(MENTIONS):
             measure(home, took)
     stages = {stage: round(house.percentile(took[stage], 50), 1)

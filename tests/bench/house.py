@@ -41,6 +41,11 @@ class House:
         return [str(self.connector.bin / "connectd"), "run", "--profile",
                 self.connector.profile, *more]
 
+    def start(self):
+        """Ready, and past the present of the feed: what comes is new."""
+        self.connector.start()
+        self.sim.wait("answered", 1, route="GET /{a}/events.json")
+
     def stopwatch(self, what, count, argv):
         """What the stopwatch says: name -> microseconds."""
         done = subprocess.run(

@@ -153,8 +153,8 @@ nursery_start(struct nursery *n, struct event_base *base, enum role_id role,
 }
 
 struct peer *
-nursery_link(struct nursery *n, enum role_id as, const struct peer_ops *ops,
-    void *arg)
+nursery_link(
+    struct nursery *n, enum role_id as, const struct peer_ops *ops, void *arg)
 {
 	struct msg m = {.type = MSG_LINK};
 	struct peer *peer;

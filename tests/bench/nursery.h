@@ -29,8 +29,8 @@ struct event_base *nursery_base(void);
 void nursery_start(struct nursery *n, struct event_base *base,
     enum role_id role, char *const argv[], int extra, const char *state_dir);
 /* Give it a link on which we are AS; our end is made into a peer. */
-struct peer *nursery_link(struct nursery *n, enum role_id as,
-    const struct peer_ops *ops, void *arg);
+struct peer *nursery_link(
+    struct nursery *n, enum role_id as, const struct peer_ops *ops, void *arg);
 /* Give it a generation of configuration with one project. */
 void nursery_configure(struct nursery *n);
 /* Run the loop until it has said READY. */

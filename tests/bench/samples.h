@@ -28,7 +28,7 @@ void samples_clear(struct samples *s);
  */
 void samples_row(struct samples *s, const char *name, double budget);
 /* The same for one figure that was counted, not timed. */
-void figure_row(const char *name, const char *unit, double value,
-    double budget, size_t count);
+void figure_row(const char *name, const char *unit, double value, double budget,
+    size_t count);
 
 #endif

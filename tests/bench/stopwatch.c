@@ -136,10 +136,9 @@ said_open(void)
 	char name[sizeof(sun.sun_path)];
 	socklen_t len;
 
-	(void)snprintf(
-	    name, sizeof(name), "@connectd-bench-%d", (int)getpid());
-	len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) +
-	    strlen(name));
+	(void)snprintf(name, sizeof(name), "@connectd-bench-%d", (int)getpid());
+	len =
+	    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name));
 	memcpy(sun.sun_path, name, strlen(name));
 	sun.sun_path[0] = '\0';
 	said_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -252,8 +251,8 @@ measure_ready(char *const argv[], int count)
 	print("ready", &took);
 }
 
-static const char *const role_names[] = {"connectd-ledger",
-    "connectd-intake", "connectd-dispat", "connectd-outbox"};
+static const char *const role_names[] = {
+    "connectd-ledger", "connectd-intake", "connectd-dispat", "connectd-outbox"};
 #define ROLES (sizeof(role_names) / sizeof(role_names[0]))
 
 static void

@@ -5,7 +5,8 @@ that one of them can be run again by its name under the same seed.
 import os
 import random
 
-SEED = int(os.environ.get("CONNECTD_SEED") or random.SystemRandom().getrandbits(31))
+SEED = int(os.environ.get("CONNECTD_SEED") or
+           random.SystemRandom().getrandbits(31))
 SWEEP = bool(os.environ.get("CONNECTD_SWEEP"))
 
 

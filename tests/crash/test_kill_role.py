@@ -131,7 +131,7 @@ def test_at_a_random_moment(make_connector, windows, role, fraction):
     print("%s at %.3f of the story: %s" % (role, fraction, end))
 
 
-# ---- when a line says what has just been committed --------------------------
+# ---- when a line says what has just been committed -------------------------
 
 POINTER = {"type": None, "state": "seen"}
 LINES = {
@@ -167,7 +167,7 @@ def test_at_a_line(make_connector, role, line):
     finish(connector, event_id, role, pid or 0, before, needles)
 
 
-# ---- an outbox between claim and receipt ------------------------------------
+# ---- an outbox between claim and receipt -----------------------------------
 
 def hold_post(connector, route, when):
     """The POST is stored or not, and its answer never comes."""
@@ -252,7 +252,7 @@ def test_outbox_with_a_guard(make_connector):
     assert stories.outcome_of(evidence, event_id) == ("succeeded", "finished")
 
 
-# ---- a dispatcher while its worker runs -------------------------------------
+# ---- a dispatcher while its worker runs ------------------------------------
 
 RUNNING = {
     "prompted": (["grandchild", "kill:dispatcher", "linger"],
@@ -292,7 +292,7 @@ def test_dispatcher_with_a_running_attempt(make_connector, name):
     assert stories.outcome_of(evidence, second) == ("succeeded", "finished")
 
 
-# ---- a read in flight --------------------------------------------------------
+# ---- a read in flight ------------------------------------------------------
 
 @pytest.mark.parametrize("role", ["ledger", "intake"])
 def test_while_the_recording_is_read(make_connector, role):

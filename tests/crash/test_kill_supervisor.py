@@ -189,7 +189,7 @@ def test_at_a_line(make_connector, line):
     run_again(connector, event_id, stories.new_needles())
 
 
-# ---- at chosen ones ----------------------------------------------------------
+# ---- at chosen ones --------------------------------------------------------
 
 STEPS = {
     "prompted": (["grandchild", "kill", "linger"], "unknown", 1),

@@ -8,7 +8,7 @@ import pathlib
 import pytest
 
 import processes
-from harness import wait_for
+from harness import is_root, wait_for
 
 STEPS = ["get", "ack", "read", "work", "reply", "complete"]
 POST_COMMENT = "POST /999/recordings/*/comments"
@@ -88,13 +88,16 @@ def test_a_bridge_dies_with_a_call_out(start, action):
 # In the bridge's place: opens a session, reports, and is gone before the answer.
 REPORT_AND_GO = """
 import glob, json, os, signal, socket
-def words(path):
+def parent(path):
     try:
-        return open(path + "/cmdline").read().split("\\0")
+        return int(open(path + "/stat").read().rsplit(")", 1)[1].split()[1])
     except OSError:
-        return [""]
+        return 0
+def words(path):
+    return open(path + "/cmdline").read().split("\\0")
 bridge = next(path for path in glob.glob("/proc/[0-9]*")
-              if words(path)[0].endswith("connect-bridge"))
+              if parent(path) == os.getppid() and
+              words(path)[0].endswith("connect-bridge"))
 address = words(bridge)[1]
 os.kill(int(bridge[6:]), signal.SIGKILL)
 stream = socket.socket(socket.AF_UNIX)
@@ -133,6 +136,8 @@ def test_the_bridge_has_no_environment(start):
     assert b"PATH=" in processes.read_bytes(worker.pid, "environ")
 
 
+@pytest.mark.skipif(not is_root(), reason="it is not dumpable: a person may"
+                    " not look into it")
 def test_what_mcpd_holds_open(start):
     """Links, the worker's connection, and what a loop needs: no file."""
     connector = start(["get", "linger"])

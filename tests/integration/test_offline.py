@@ -33,7 +33,10 @@ def check_answers(connector, event):
     shown = connector.connectctl("--json", "show", str(event))
     assert shown.returncode == 0
     assert str(event) in shown.stdout
-    assert connector.connectctl("show", "424242").returncode == 1
+    missing = connector.connectctl("--json", "show", "424242")
+    assert missing.returncode == 1
+    assert missing.stderr == ""
+    assert json.loads(missing.stdout)["error"] == "not_found"
     assert connector.connectctl("stop").returncode == 69
     assert connector.connectctl("restart", "intake").returncode == 69
     assert seen(connector) == before

@@ -35,21 +35,23 @@ def run_step(program, what, where, connector):
             "env": {"HOSTILE_SESSIONS": str(connector.run_dir / "s")}}
 
 
-def finish(connector, start=0):
-    """The story's good end, and that no process of ours died meanwhile."""
+def finish(connector, start=0, restarts=None):
+    """The story's good end, and that no process of ours died meanwhile but
+    those that the test killed.
+    """
     connector.wait_line(start=start, type="dispatch", state="ended")
     rows = connector.query("SELECT * FROM task_events")
     assert [row["outcome"] for row in rows] == ["succeeded"], rows
     assert sorted(m["kind"] for m in connector.sim.messages()) == [
         "boost", "comment"]
     for child in connector.status()["data"]["children"]:
-        assert child["restarts"] == 0, child
+        assert child["restarts"] == (restarts or {}).get(child["role"], 0)
     assert [t["rekeys"] for t in connector.query("SELECT * FROM tasks")] == [0]
     assert "broke the protocol" not in "\n".join(connector.logs.all)
 
 
 @contextlib.contextmanager
-def story(connector):
+def story(connector, restarts=None):
     """A connector whose worker is in the middle of its task meanwhile."""
     connector.start().wait_entered()
     connector.sim.gate(COMMENTS)
@@ -59,14 +61,14 @@ def story(connector):
         yield connector
     finally:
         connector.sim.release(COMMENTS)
-    finish(connector)
+    finish(connector, restarts=restarts)
 
 
 def refusals(connector, text):
     return [line for line in connector.logs.all if text in line]
 
 
-# ---- a worker is not the operator -------------------------------------------
+# ---- a worker is not the operator ------------------------------------------
 
 def check_refused(connector, seen):
     """It was not let in; when it got as far as us, it was told and logged."""
@@ -150,7 +152,7 @@ def test_another_user_on_the_control_socket(make_connector):
         assert done.returncode in (69, 77), done
 
 
-# ---- hostile bytes on the control socket ------------------------------------
+# ---- hostile bytes on the control socket -----------------------------------
 
 def lines_of(got):
     return [json.loads(line) for line in got.decode().splitlines()]
@@ -203,7 +205,7 @@ def test_forty_clients_on_the_control_socket(make_connector):
         harness.wait_for(connector.status, what="a status again")
 
 
-# ---- hostile bytes on a task's socket ---------------------------------------
+# ---- hostile bytes on a task's socket --------------------------------------
 
 def task_socket(connector):
     row, = connector.query("SELECT id FROM attempts")
@@ -328,6 +330,36 @@ def test_worker_floods_its_socket(make_connector):
     finish(connector)
     record, = connector.agent_records("run")
     assert record["stdout"] == "60\n", record
+
+
+ORPHANS = 300
+LEAVE_ORPHANS = """
+import os
+for fd in range(3):
+    os.dup2(os.open("/dev/null", os.O_RDWR), fd)
+for _ in range(%d):
+    if os.fork() == 0:
+        if os.fork() == 0:
+            os.execv("/usr/bin/sleep", ["sleep", "120"])
+        os._exit(0)
+    os.wait()
+""" % ORPHANS
+
+
+def test_orphans_of_a_worker(make_connector):
+    """However many processes a worker leaves behind, deaths are seen."""
+    connector = make_connector(script={"default": [
+        {"step": "run", "argv": [PYTHON, "-c", LEAVE_ORPHANS]},
+        "get", "ack", "reply", "complete"]})
+    with story(connector, restarts={"intake": 2}):
+        for _ in range(2):
+            killed = connector.kill("intake")
+            harness.wait_for(
+                lambda: [p for p in connector.roles().get("intake", [])
+                         if p.pid != killed], what="another intake")
+            connector.wait_status(
+                lambda s: all(c["state"] == "ready"
+                              for c in s["data"]["children"]))
 
 
 def test_signals_of_a_worker(make_connector):

@@ -123,7 +123,7 @@ def tokens_counted(connector):
     return row["n"]
 
 
-# ---- the stories -------------------------------------------------------------
+# ---- the stories -----------------------------------------------------------
 
 def test_nothing_leaks(guarded):
     """One story, with a re-key in its middle, watched all the time."""
@@ -194,7 +194,7 @@ def test_a_credential_in_a_workers_words_is_not_posted(guarded):
     assert [r["state"] for r in rows] == ["canceled", "canceled", "sent"]
 
 
-# ---- memory, as root -----------------------------------------------------------
+# ---- memory, as root -------------------------------------------------------
 
 def memory_of(pid):
     """The bytes of every readable mapping, piece by piece."""
@@ -260,7 +260,7 @@ def test_memory(guarded):
         assert have >= MUST_HOLD.get(role, set()), (role, have)
 
 
-# ---- that the check can fail --------------------------------------------------
+# ---- that the check can fail -----------------------------------------------
 
 @pytest.fixture
 def finished(make_connector):

@@ -8,6 +8,7 @@ import pwd
 import shutil
 
 import harness
+import surroundings
 
 HERE = pathlib.Path(__file__).parent
 CODEX_BIN = "vendor/x86_64-unknown-linux-musl/bin/codex"
@@ -44,7 +45,7 @@ class Clients:
         self.copy = harness.Folder()
         target = self.copy.path / "node_modules"
         shutil.copytree(self.modules, target, symlinks=True,
-                        copy_function=harness.link_or_copy)
+                        copy_function=surroundings.link_or_copy)
         self.modules = target
 
     def close(self):

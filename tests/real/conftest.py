@@ -91,10 +91,10 @@ def make_claude(make_connector, folder, clients, model):
     """Makes connectors whose worker is the real Claude Code."""
     home = folder.make("agent-home", 0o700, harness.WORKER_USER)
 
-    def make(env=None, **arguments):
-        connector = make_connector(**arguments)
+    def make(env=None, arguments=(), **more):
+        connector = make_connector(**more)
         worker = connector.config["worker"]
-        worker["command"] = [clients.path("claude")]
+        worker["command"] = [clients.path("claude"), *arguments]
         worker["read"] = []
         del worker["env"]["CONNECTD_AGENT_SCRIPT"]
         worker["env"].update(

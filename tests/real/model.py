@@ -65,7 +65,7 @@ class Conversation:
 
     def __init__(self):
         self.prompt = ""
-        self.tools = []     # names that can be called now
+        self.tools = []     # names that can be called now, with their space
         self.hidden = []    # names that must be searched for first
         self.results = {}   # step -> text of its result
         self.errors = []    # steps whose result was marked as an error
@@ -248,19 +248,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         model.note(request, answered=time.monotonic())
 
     def speak(self, wire, body, step, number, conversation):
-        arguments = {}
-        name = ""
         if isinstance(step, Use):
-            name = next(tool for tool in conversation.tools
-                        if tool.endswith(step.tool))
-            arguments = {key: fill(value, conversation)
-                         for key, value in step.arguments.items()}
+            events = wire.use(number, step.tool,
+                              fill(step.arguments, conversation),
+                              conversation)
+        else:
+            events = wire.say(step.text)
         self.begin_stream()
         self.send_events(wire.opening(body))
-        if isinstance(step, Use):
-            self.send_events(wire.use(number, name, arguments))
-        else:
-            self.send_events(wire.say(step.text))
+        self.send_events(events)
 
     def begin_stream(self):
         self.close_connection = True

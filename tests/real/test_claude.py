@@ -13,6 +13,8 @@ import story
 from harness import WORKER_USER, is_root
 from model import Fail, Hang
 
+pytestmark = pytest.mark.real_agents
+
 POST_COMMENT = "POST /999/recordings/*/comments"
 META = "io.modelcontextprotocol/"
 # An agent that is interrupted is not ended before it goes by itself.
@@ -67,10 +69,13 @@ def test_the_wire(start, model, tap):
                for a in answers.values())
 
 
-def test_tools_are_not_hidden(start, model):
+# The tools that connectd asks for leave none to search with; an operator's own
+# arguments may bring it.
+@pytest.mark.parametrize("arguments", [[], ["--tools", "ToolSearch"]])
+def test_tools_are_not_hidden(start, model, arguments):
     """They are offered in the first request; nothing need be searched for."""
     model.script = story.whole()
-    connector = start()
+    connector = start(arguments=arguments)
     event = connector.sim.mention()["event_id"]
     story.assert_told_once(connector, event)
     first = model.steps()[0].conversation
@@ -224,6 +229,7 @@ def test_a_refused_key(start, model, retries):
     connector = start(env={"CLAUDE_CODE_MAX_RETRIES": str(retries)})
     event = connector.sim.mention()["event_id"]
     assert story.wait_ended(connector)["stop_reason"] == "failed"
+    connector.wait_log("the turn ended in an error (success)")
     assert len(model.steps()) == 1 + retries
     told = story.row(connector, event)
     assert (told["state"], told["outcome"]) == ("completed", "unknown")

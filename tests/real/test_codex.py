@@ -10,6 +10,8 @@ import pytest
 import story
 from harness import WORKER_USER
 
+pytestmark = pytest.mark.real_agents
+
 POST_COMMENT = "POST /999/recordings/*/comments"
 QUIET = ["apps", "plugins", "remote_plugin", "hooks", "browser_use",
          "browser_use_external", "computer_use", "in_app_browser",
@@ -31,7 +33,7 @@ PROVIDER = ('model_providers.scripted={name="scripted",base_url="%s/v1",'
             'env_key="CODEX_API_KEY",wire_api="responses"}')
 
 
-def codex_argv(program, model, server):
+def codex_argv(program, model, server, model_name):
     words = [program, "exec", "--json", "--strict-config",
              "--ignore-user-config", "--ignore-rules",
              "--skip-git-repo-check"]
@@ -42,16 +44,17 @@ def codex_argv(program, model, server):
     words += ["-c", PROVIDER % model.url, "-c", 'model_provider="scripted"',
               "-c", "analytics.enabled=false",
               "-c", 'otel.metrics_exporter="none"']
-    return words + [server, "--model", "scripted-1", "-"]
+    return words + [server, "--model", model_name, "-"]
 
 
 @pytest.fixture
 def start(make_connector, folder, clients, model):
     """A connector whose scripted agent hands its task to the real Codex."""
-    def start(server="{codex-server}"):
+    def start(server="{codex-server}", model_name="scripted-1"):
         home = folder.make("codex-home", 0o700, WORKER_USER)
         run = {"step": "run", "stdin": "prompt",
-               "argv": codex_argv(clients.path("codex"), model, server),
+               "argv": codex_argv(clients.path("codex"), model, server,
+                                  model_name),
                "env": {"CODEX_HOME": str(home), "HOME": str(home),
                        "CODEX_API_KEY": "dummy-key",
                        "HTTPS_PROXY": model.url, "HTTP_PROXY": model.url,
@@ -86,18 +89,26 @@ def calls(connector):
 TOOLS = [step.tool for step in story.whole()[:-1]]
 
 
-@pytest.mark.parametrize("server", ["{codex-server}",
-                                    "{codex-server-unapproved}"])
-def test_the_whole_story(start, model, server):
-    """Also without leave to call unasked: the annotations give it."""
+def assert_the_whole_story(connector, model):
     model.script = story.whole()
-    connector = start(server)
     event = connector.sim.mention()["event_id"]
     story.assert_told_once(connector, event)
     story.assert_no_call_failed(model)
     assert run_record(connector)["status"] == 0
     assert calls(connector) == [(tool, "completed") for tool in TOOLS]
     assert events(connector)[-1]["type"] == "turn.completed"
+
+
+# How the tools are shown hangs on the model's name: in the list, behind a
+# search, from programs.
+@pytest.mark.parametrize("name", ["scripted-1", "gpt-5.5", "gpt-6.1-sol"])
+def test_the_whole_story(start, model, name):
+    assert_the_whole_story(start(model_name=name), model)
+
+
+def test_annotations_give_leave(start, model):
+    """No word in the declaration that the tools may be called unasked."""
+    assert_the_whole_story(start("{codex-server-unapproved}"), model)
 
 
 def test_the_wire(start, model, tap):

@@ -9,6 +9,10 @@ import json
 import re
 
 OWN_ID = re.compile(r"_step([0-9]+)$")
+# What Codex runs for today's models: a tool is called from a program.
+PROGRAM = """const answer = await tools[%s](%s);
+text(answer.content.map(part => part.text).join(""));
+"""
 
 
 def text_of(content):
@@ -21,6 +25,11 @@ def text_of(content):
 def own_step(ident):
     """The number of the step that made this call."""
     return int(OWN_ID.search(ident).group(1))
+
+
+def offered(tools, end):
+    """The whole name of the tool whose name ends so, or None."""
+    return next((name for name in tools if name.endswith(end)), None)
 
 
 class Messages:
@@ -79,7 +88,9 @@ class Messages:
         yield {"type": "message_stop"}
 
     @staticmethod
-    def use(step, name, arguments):
+    def use(step, tool, arguments, conversation):
+        name = offered(conversation.tools, tool)
+        assert name, "%s is not offered" % tool
         return Messages.block(
             {"type": "tool_use", "id": "toolu_step%d" % step, "name": name,
              "input": {}},
@@ -94,26 +105,34 @@ class Messages:
 
 
 class Responses:
-    """OpenAI's, which Codex speaks."""
+    """OpenAI's, which Codex speaks. It shows a model its tools in one of three
+    ways: in the list, behind a search, or inside a tool that runs programs.
+    """
 
     @staticmethod
     def read(body, into):
-        for tool in body.get("tools") or []:
-            if tool["type"] == "namespace":
-                into.tools += [(tool["name"] + "/" + inner["name"])
-                               for inner in tool["tools"]]
-            else:
-                into.tools.append(tool.get("name") or tool["type"])
+        Responses.read_tools(body.get("tools") or [], "", into)
         for item in body["input"]:
             Responses.read_item(item, into)
 
     @staticmethod
+    def read_tools(tools, space, into):
+        for tool in tools:
+            if tool["type"] == "namespace":
+                Responses.read_tools(tool["tools"], tool["name"] + "/", into)
+            else:
+                into.tools.append(space + (tool.get("name") or tool["type"]))
+
+    @staticmethod
     def read_item(item, into):
-        if item["type"] == "message" and item["role"] == "user":
+        kind = item["type"]
+        if kind == "message" and item["role"] == "user":
             into.prompt += text_of(item["content"]) + "\n"
-        elif item["type"] == "function_call":
+        elif kind in ("additional_tools", "tool_search_output"):
+            Responses.read_tools(item["tools"], "", into)
+        elif kind in ("function_call", "custom_tool_call"):
             into.calls.append(own_step(item["call_id"]))
-        elif item["type"] == "function_call_output":
+        elif kind in ("function_call_output", "custom_tool_call_output"):
             into.results[own_step(item["call_id"])] = text_of(item["output"])
 
     @staticmethod
@@ -131,7 +150,8 @@ class Responses:
             "model": body["model"], "output": []}}
 
     @staticmethod
-    def item(item):
+    def item(kind, **members):
+        item = dict(members, type=kind, status="completed")
         yield {"type": "response.output_item.done", "output_index": 0,
                "item": item}
         yield {"type": "response.completed", "response": {
@@ -140,23 +160,36 @@ class Responses:
                       "total_tokens": 2}}}
 
     @staticmethod
-    def use(step, name, arguments):
-        call = {"type": "function_call", "id": "fc_step%d" % step,
-                "call_id": "call_step%d" % step, "status": "completed",
-                "arguments": json.dumps(arguments)}
-        space, slash, inner = name.rpartition("/")
-        call["name"] = inner
+    def use(step, tool, arguments, conversation):
+        name = offered(conversation.tools, tool)
+        if name is None and "tool_search" in conversation.tools:
+            return Responses.item("tool_search_call", id="ts_search",
+                                  call_id="call_search", execution="client",
+                                  arguments={"query": tool})
+        if name is None:
+            name = offered(conversation.tools, "exec")
+            assert name, "%s is not offered" % tool
+            return Responses.call(
+                "custom_tool_call", step, name, input=PROGRAM % (
+                    json.dumps("mcp__basecamp__" + tool),
+                    json.dumps(arguments)))
+        return Responses.call("function_call", step, name,
+                              arguments=json.dumps(arguments))
+
+    @staticmethod
+    def call(kind, step, name, **members):
+        space, slash, members["name"] = name.rpartition("/")
         if slash:
-            call["namespace"] = space
-        return Responses.item(call)
+            members["namespace"] = space
+        return Responses.item(kind, id="item_step%d" % step,
+                              call_id="call_step%d" % step, **members)
 
     @staticmethod
     def say(text):
-        return Responses.item({
-            "type": "message", "id": "msg_scripted", "role": "assistant",
-            "status": "completed",
-            "content": [{"type": "output_text", "text": text,
-                         "annotations": []}]})
+        return Responses.item(
+            "message", id="msg_scripted", role="assistant",
+            content=[{"type": "output_text", "text": text,
+                      "annotations": []}])
 
 
 def find(path):

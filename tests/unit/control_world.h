@@ -15,6 +15,7 @@ struct world {
 	int stops, reloads, wrongs, restarts, asked;
 	bool reload_fails;
 	int held, descends; /* what vetting will find */
+	pid_t client;       /* who connects; 0: this very process */
 	char dir[64];
 	/* The ledger's end of its link. */
 	struct peer *ledger_end;

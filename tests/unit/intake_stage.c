@@ -255,7 +255,7 @@ on_entry(struct peer *peer, struct msg *m, void *arg)
 	r.entry_is.position = s->position;
 	r.entry_is.served_id = s->served;
 	r.entry_is.lineage_served_id = s->lineage_served;
-	r.entry_is.lineage_has_position = s->lineage_has_position;
+	r.entry_is.lineage_is_known = s->lineage_is_known;
 	r.entry_is.depth = s->depth;
 	peer_reply(&to, &r);
 	msg_free(m);

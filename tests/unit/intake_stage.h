@@ -31,7 +31,7 @@ struct stage {
 	/* What the ledger says. */
 	const char *position;
 	int64_t served, lineage_served;
-	bool lineage_has_position;
+	bool lineage_is_known;
 	int64_t depth;
 	struct msg_undecided undecided[8]; /* in order of id */
 	size_t undecided_count;

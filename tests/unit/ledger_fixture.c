@@ -144,6 +144,13 @@ fixture_config_changed(struct fixture *f)
 	assert_int_equal(0, startable_configure(&f->l));
 }
 
+void
+fixture_handlers(struct fixture *f, const handler *handlers)
+{
+	turn_free(f->turn);
+	f->turn = turn_new(&f->l, handlers, &fixture_ops, f);
+}
+
 static void
 fixture_open(struct fixture *f)
 {
@@ -155,7 +162,7 @@ fixture_open(struct fixture *f)
 	    "11111111-2222-3333-4444-555555555555");
 	(void)snprintf(f->l.run_id, sizeof(f->l.run_id), "%s",
 	    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
-	f->turn = turn_new(&f->l, ledger_handlers, &fixture_ops, f);
+	fixture_handlers(f, ledger_handlers);
 	fixture_config_changed(f);
 }
 
@@ -178,6 +185,7 @@ static void
 fixture_close(struct fixture *f)
 {
 	turn_free(f->turn);
+	f->turn = NULL;
 	database_close(&f->l);
 }
 

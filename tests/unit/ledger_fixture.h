@@ -71,6 +71,9 @@ void fixture_forget(struct fixture *f);
 void fixture_wait(int64_t ms);
 void fixture_config_changed(struct fixture *f);
 
+/* Other handlers than the ledger's, from the next request on. */
+void fixture_handlers(struct fixture *f, const handler *handlers);
+
 /* Queue a request for the next turn; run it. */
 void fixture_add(
     struct fixture *f, struct msg *m, enum role_id from, const char *attempt);

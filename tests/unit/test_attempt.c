@@ -37,6 +37,11 @@ struct stage {
 	struct reply_to to;
 	int input, output, errors; /* the worker's own ends */
 	char end[64];              /* how END settled it */
+	/* REFUSAL: how often it was asked, and what it said last. */
+	int refusal_asks;
+	int64_t refusals_noted;
+	bool refuses_to_note;
+	int drops; /* DROP_DECLARATION */
 };
 
 static void
@@ -47,6 +52,7 @@ on_asked(struct peer *peer, struct msg *m, void *arg)
 	if (m->type == MSG_DROP_DECLARATION || m->type == MSG_PROGRESS) {
 		struct reply_to to = peer_reply_to(peer, m);
 
+		s->drops += m->type == MSG_DROP_DECLARATION;
 		peer_done(&to, true);
 		msg_free(m);
 		return;
@@ -54,6 +60,22 @@ on_asked(struct peer *peer, struct msg *m, void *arg)
 	assert_null(s->asked);
 	s->asked = m;
 	s->to = peer_reply_to(peer, m);
+}
+
+static void
+on_refusal(struct peer *peer, struct msg *m, void *arg)
+{
+	struct stage *s = arg;
+	struct reply_to to = peer_reply_to(peer, m);
+
+	s->refusal_asks++;
+	if (s->refuses_to_note) {
+		peer_fail(&to, "not_found", 0, "because");
+	} else {
+		s->refusals_noted = m->refusal.number;
+		peer_done(&to, true);
+	}
+	msg_free(m);
 }
 
 static void
@@ -91,6 +113,7 @@ static const peer_handler asked_handlers[MSG_COUNT] = {
     [MSG_RUNNING] = on_asked,
     [MSG_END] = on_asked,
     [MSG_PROGRESS] = on_asked,
+    [MSG_REFUSAL] = on_refusal,
     [MSG_NEXT_STARTABLE] = on_asked,
     [MSG_SPAWN_MCPD] = on_asked,
     [MSG_SPAWN_WORKER] = on_asked,
@@ -383,6 +406,22 @@ says(struct stage *s, const char *line)
 	turn(s);
 }
 
+/* More than a pipe holds. */
+static void
+floods(struct stage *s, const char *bytes, size_t len)
+{
+	ssize_t n;
+
+	(void)fcntl(s->output, F_SETFL, O_NONBLOCK);
+	for (; len > 0; len -= (size_t)n, bytes += n) {
+		n = write(s->output, bytes, len);
+		if (n == -1)
+			n = 0;
+		event_base_loop(s->base, EVLOOP_NONBLOCK);
+	}
+	turn(s);
+}
+
 static void
 exits(struct stage *s, bool signaled, int code)
 {
@@ -541,6 +580,156 @@ a_late_answer_counts(void **state)
 	ends(s, "finished", "");
 }
 
+/* Answers after the answer are no reason to wait for it any longer. */
+static void
+a_worker_that_answers_without_end(void **state)
+{
+	int64_t until = clock_monotonic_ms() + 2000;
+	struct stage *s = stage_new();
+	struct timeval tick = {0, 5000};
+
+	running(s);
+	says(s, INIT);
+	while (s->asked == NULL && clock_monotonic_ms() < until) {
+		says(s, GOOD);
+		event_base_loopexit(s->base, &tick);
+		event_base_dispatch(s->base);
+	}
+	assert_non_null(s->asked);
+	tree_is(s, "gone");
+	ends(s, "finished", "");
+}
+
+/* Lines that are logged, of all that FLOOD says at once, 1000 times. */
+static int
+lines_logged(struct stage *s, const char *flood)
+{
+	int kept = dup(STDERR_FILENO), log = memfd_create("log", MFD_CLOEXEC);
+	int i, count = 0;
+	char c;
+
+	assert_int_equal(STDERR_FILENO, dup2(log, STDERR_FILENO));
+	for (i = 0; i < 1000; i++)
+		says(s, flood);
+	assert_int_equal(STDERR_FILENO, dup2(kept, STDERR_FILENO));
+	close(kept);
+	assert_int_equal(0, lseek(log, 0, SEEK_SET));
+	while (read(log, &c, 1) == 1)
+		count += c == '\n';
+	close(log);
+	return count;
+}
+
+/* A worker's lines are not the log's, however many there are. */
+static void
+a_worker_that_complains_without_end(void **state)
+{
+	struct stage *s = stage_new();
+
+	running(s);
+	says(s, INIT);
+	assert_int_equal(1, lines_logged(s, BAD));
+	tree_is(s, "gone");
+	ends(s, "failed", "");
+
+	s = stage_new();
+	running(s);
+	assert_int_equal(1, lines_logged(s, BAD_INIT));
+	assert_int_equal(1, s->drops);
+	tree_is(s, "gone");
+	ends(s, "failed", "");
+}
+
+/* Nothing behind it is read: the session is over, though the pipe is open. */
+static void
+a_line_too_long_is_the_end(void **state)
+{
+	size_t len = STREAM_LINE_MOST + 1;
+	struct stage *s = stage_new();
+	char *line = xmalloc(len);
+
+	running(s);
+	says(s, INIT);
+	memset(line, 'x', len);
+	floods(s, line, len);
+	free(line);
+	floods(s, "\n" GOOD "\n", sizeof("\n" GOOD "\n") - 1);
+	tree_is(s, "gone");
+	ends(s, "lost", "");
+}
+
+/* ---- refusals ------------------------------------------------------------ */
+
+/* A result that lists COUNT calls without an id, each of them refused. */
+static void
+says_refused(struct stage *s, size_t count)
+{
+	static const char before[] = "{\"type\":\"result\",\"subtype\":"
+				     "\"success\",\"permission_denials\":[{}";
+	size_t len = sizeof(before) - 1 + 3 * (count - 1) + 3;
+	char *line = xmalloc(len + 1), *at = line;
+
+	at += snprintf(at, sizeof(before), "%s", before);
+	while (--count > 0)
+		at += snprintf(at, 4, ",{}");
+	(void)snprintf(at, 4, "]}\n");
+	floods(s, line, len);
+	free(line);
+}
+
+/* The newest count says it all: a flood of them is not one of requests. */
+static void
+many_refusals_are_few_requests(void **state)
+{
+	struct stage *s = stage_new();
+
+	running(s);
+	says(s, INIT);
+	says(s, "{\"type\":\"system\",\"subtype\":\"permission_denied\"}");
+	assert_int_equal(1, s->refusals_noted);
+	says_refused(s, 100000);
+	assert_int_equal(100001, s->refusals_noted);
+	assert_in_range(s->refusal_asks, 2, 5);
+	exits(s, false, 0);
+	tree_is(s, "gone");
+	expect(s, MSG_END);
+	assert_int_equal(0, s->asked->end.refusals);
+	ends(s, "finished", "");
+}
+
+/* What the ledger did not write down then, it does at the end; once. */
+static void
+refusals_not_noted_are_settled(void **state)
+{
+	struct stage *s = stage_new();
+
+	running(s);
+	says(s, INIT);
+	says_refused(s, 2);
+	s->refuses_to_note = true;
+	says_refused(s, 3);
+	assert_int_equal(2, s->refusals_noted);
+	exits(s, false, 0);
+	tree_is(s, "gone");
+	expect(s, MSG_END);
+	assert_int_equal(3, s->asked->end.refusals);
+	ends(s, "finished", "");
+
+	s = stage_new();
+	running(s);
+	says(s, INIT);
+	s->refuses_to_note = true;
+	says_refused(s, 2);
+	s->refuses_to_note = false;
+	says_refused(s, 3);
+	assert_int_equal(5, s->refusals_noted);
+	exits(s, false, 0);
+	tree_is(s, "gone");
+	expect(s, MSG_END);
+	assert_int_equal(0, s->asked->end.refusals);
+	ends(s, "finished", "");
+}
+
 /* Never verified: failed, although its end alone would be a loss. */
 static void
 a_session_never_verified(void **state)
@@ -596,6 +785,25 @@ a_worker_that_does_not_start(void **state)
 		tree_is(s, "never_forked");
 		ends(s, "failed", cases[i][1]);
 	}
+}
+
+/*
+ * A start goes by the configuration of its launch: asked for by a newer one,
+ * it would use a route or a launcher that the ledger never heard of.
+ */
+static void
+a_reload_between_launch_and_start(void **state)
+{
+	struct stage *s = stage_new();
+
+	launched(s);
+	s->d.role.config->generation = 4;
+	mcpd_up(s);
+	expect(s, MSG_SPAWN_WORKER);
+	assert_int_equal(3, s->asked->spawn_worker.generation);
+	refuse(s, "stale_config");
+	tree_is(s, "never_forked");
+	ends(s, "failed", " spawn_failed uncharged");
 }
 
 /* A refusal whose process existed all the same is never a failed spawn. */
@@ -807,10 +1015,16 @@ main(void)
 	    cmocka_unit_test(a_turn_that_ends_badly),
 	    cmocka_unit_test(a_worker_that_vanishes),
 	    cmocka_unit_test(a_late_answer_counts),
+	    cmocka_unit_test(a_worker_that_answers_without_end),
+	    cmocka_unit_test(a_worker_that_complains_without_end),
+	    cmocka_unit_test(a_line_too_long_is_the_end),
+	    cmocka_unit_test(many_refusals_are_few_requests),
+	    cmocka_unit_test(refusals_not_noted_are_settled),
 	    cmocka_unit_test(a_session_never_verified),
 	    cmocka_unit_test(another_session_than_asked_for),
 	    cmocka_unit_test(a_launch_refused_leaves_nothing),
 	    cmocka_unit_test(a_worker_that_does_not_start),
+	    cmocka_unit_test(a_reload_between_launch_and_start),
 	    cmocka_unit_test(a_refused_start_with_a_process),
 	    cmocka_unit_test(an_mcpd_that_dies_at_its_start),
 	    cmocka_unit_test(an_mcpd_that_never_starts),

@@ -486,6 +486,24 @@ test_link_without_process_is_ended(void **arg)
 	assert_int_equal(world.signal, SIGKILL);
 }
 
+/* It has work to finish, for which it may need another that died. */
+static void
+test_finishing_child_is_linked(void **arg)
+{
+	struct child *c = *arg;
+
+	child_happens(c, CHILD_START);
+	assert_true(child_is_there(c));
+	child_happens(c, CHILD_SAID_READY);
+	assert_true(child_is_there(c));
+	child_happens(c, CHILD_STOP);
+	assert_int_equal(c->state, CHILD_STOPPING);
+	assert_true(child_is_there(c));
+	child_happens(c, CHILD_TIMEOUT);
+	assert_int_equal(c->state, CHILD_KILLED);
+	assert_false(child_is_there(c));
+}
+
 static void
 test_dispatchers_death_is_told(void **arg)
 {
@@ -538,6 +556,7 @@ main(void)
 	    TEST(test_whose_death_it_is),
 	    TEST(test_death_needs_both_halves),
 	    TEST(test_link_without_process_is_ended),
+	    TEST(test_finishing_child_is_linked),
 	    TEST(test_dispatchers_death_is_told),
 	    TEST(test_mcpd_has_one_life),
 	};

@@ -1,5 +1,8 @@
 /* The control socket: who may connect, and its path. */
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 
 #include <errno.h>
 #include <poll.h>
@@ -74,6 +77,31 @@ test_workers_are_refused(void **arg)
 		assert_string_equal(read_line(fd), "");
 		(void)close(fd);
 	}
+}
+
+/* A worker that is refused over and over does not fill the log. */
+static void
+test_refusals_are_logged_a_few_times(void **arg)
+{
+	int kept = dup(STDERR_FILENO), log = memfd_create("log", MFD_CLOEXEC);
+	int i, fd, lines = 0;
+	char c;
+
+	(void)arg;
+	world.held = 1;
+	assert_int_equal(dup2(log, STDERR_FILENO), STDERR_FILENO);
+	for (i = 0; i < 200; i++) {
+		fd = client_connect();
+		(void)read_line(fd);
+		(void)close(fd);
+	}
+	assert_int_equal(dup2(kept, STDERR_FILENO), STDERR_FILENO);
+	(void)close(kept);
+	assert_int_equal(lseek(log, 0, SEEK_SET), 0);
+	while (read(log, &c, 1) == 1)
+		lines += c == '\n';
+	(void)close(log);
+	assert_in_range(lines, 1, 20);
 }
 
 /* In READ's hands what changes something does nothing. */
@@ -155,15 +183,62 @@ static void
 test_second_server_is_refused(void **arg)
 {
 	struct supervisor second = sv;
+	int status;
 	struct error e;
+	pid_t pid = fork();
 
 	(void)arg;
-	second.control = NULL;
-	assert_int_equal(control_open(&second, &e), -1);
-	assert_int_equal(e.code, EADDRINUSE);
-	control_close(&second);
-	settle();
+	if (pid == 0) {
+		second.control = NULL;
+		status =
+		    control_open(&second, &e) == -1 && e.code == EADDRINUSE;
+		control_close(&second);
+		_exit(status);
+	}
+	world.client = pid;
+	while (waitpid(pid, &status, WNOHANG) == 0)
+		(void)event_base_loop(sv.base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+	assert_int_equal(WEXITSTATUS(status), 1);
 	assert_int_equal(access(sv.paths.control_socket, F_OK), 0);
+}
+
+/* Of a killed connector a child may be left that is not at its exec yet. */
+static void
+leave_listening(int ready)
+{
+	struct sockaddr_un sun = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	(void)snprintf(
+	    sun.sun_path, sizeof(sun.sun_path), "%s", sv.paths.control_socket);
+	if (bind(fd, (struct sockaddr *)&sun, sizeof(sun)) == 0 &&
+	    listen(fd, 8) == 0)
+		(void)!write(ready, "", 1);
+	(void)poll(NULL, 0, 100);
+	_exit(0);
+}
+
+static void
+test_what_a_dead_one_left_is_waited_for(void **arg)
+{
+	int ready[2], fd;
+	struct error e;
+	pid_t pid;
+	char c;
+
+	(void)arg;
+	control_close(&sv);
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (pid == 0)
+		leave_listening(ready[1]);
+	assert_int_equal(read(ready[0], &c, 1), 1);
+	assert_int_equal(control_open(&sv, &e), 0);
+	fd = greeted();
+	(void)close(fd);
+	(void)close(ready[0]);
+	(void)close(ready[1]);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
 #define TEST(name) \
@@ -175,10 +250,12 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_who_may_what),
 	    TEST(test_workers_are_refused),
+	    TEST(test_refusals_are_logged_a_few_times),
 	    TEST(test_readers_change_nothing),
 	    TEST(test_clients_of_one_user),
 	    TEST(test_vanished_socket_is_made_again),
 	    TEST(test_second_server_is_refused),
+	    TEST(test_what_a_dead_one_left_is_waited_for),
 	};
 
 	(void)signal(SIGPIPE, SIG_IGN); /* as connectd does */

@@ -118,6 +118,13 @@ test_keys(void **state)
 	filters_free(&f);
 	assert_non_null(strstr(other.flat, "srv2-bbc37141f58ae624"));
 	assert_string_equal(other.lineage, key.lineage);
+	feed_key_free(&other);
+	/* An agent that the operator named must be heard of. */
+	config_ids_add(&c->agents, 4);
+	assert_int_equal(filters_of_config(&f, c, &e), 0);
+	feed_key_make(&other, "https://3.basecampapi.com", c, &f);
+	filters_free(&f);
+	assert_non_null(strstr(other.flat, "srv2-9296153c2409e233"));
 	feed_key_free(&key);
 	feed_key_free(&other);
 	for (i = 1; i <= FILTER_IDS_MAX; i++)
@@ -390,6 +397,7 @@ test_page(void **state)
 	static const char body[] =
 	    PAGE(ROW("9007199254740993") "," ROW_BUT("7",
 		     ",\"performed_by_id\":4,\"x\":[],"
+		     "\"actor_type\":\"person\","
 		     "\"details\" : {\"a\": 1, \"a\":\"\xef\xbf\xbd\"}"),
 		",\"next\":\"u\",\"later\":{}");
 	struct page *p;
@@ -408,6 +416,8 @@ test_page(void **state)
 	assert_string_equal(p->rows[0].record.lane, "poll");
 	assert_int_equal(p->rows[0].record.details.len, 0);
 	assert_int_equal(p->rows[1].record.performed_by_id.value, 4);
+	assert_string_equal(p->rows[1].record.actor_type, "person");
+	assert_string_equal(p->rows[1].record.lane, "poll");
 	assert_int_equal(p->rows[1].record.details.len, strlen(details));
 	assert_memory_equal(
 	    p->rows[1].record.details.bytes, details, strlen(details));

@@ -428,7 +428,8 @@ a_ledger_is_inspected_behind_walls(void **state)
 	    inspect(ARGV("--inspect", dir, "events", "5"), out, sizeof(out)));
 	assert_string_equal("{\"events\":[]}\n", out);
 	assert_int_equal(
-	    1, inspect(ARGV("--inspect", dir, "show", "5"), out, sizeof(out)));
+	    0, inspect(ARGV("--inspect", dir, "show", "5"), out, sizeof(out)));
+	assert_string_equal("null\n", out);
 	assert_int_equal(1, names_in_dir());
 }
 

@@ -184,13 +184,13 @@ entries_know_key_and_lineage(void **state)
 	assert_string_equal("", is->position);
 	assert_int_equal(0, is->served_id);
 	assert_int_equal(0, is->lineage_served_id);
-	assert_false(is->lineage_has_position);
+	assert_false(is->lineage_is_known);
 	assert_true(checkpoint(f, OTHER_KEY, "pos", 70));
 	is = entry(f, KEY);
 	assert_string_equal("", is->position);
 	assert_int_equal(0, is->served_id);
 	assert_int_equal(70, is->lineage_served_id);
-	assert_true(is->lineage_has_position);
+	assert_true(is->lineage_is_known);
 	is = entry(f, OTHER_KEY);
 	assert_string_equal("pos", is->position);
 	assert_int_equal(70, is->served_id);
@@ -227,7 +227,30 @@ a_refused_position_goes_and_no_other(void **state)
 	    fixture_get(f, &m, ROLE_INTAKE, "", MSG_DONE)->done.changed);
 	assert_string_equal("", entry(f, KEY)->position);
 	assert_int_equal(70, entry(f, KEY)->served_id);
-	assert_false(entry(f, KEY)->lineage_has_position);
+	/* No id to go on from: but history is not to be skipped for that. */
+	assert_true(checkpoint(f, "[\"other\"]", "p1", 0));
+	m.drop_position.flat_key = "[\"other\"]";
+	assert_true(
+	    fixture_get(f, &m, ROLE_INTAKE, "", MSG_DONE)->done.changed);
+	assert_true(entry(f, "[\"other\"]")->lineage_is_known);
+}
+
+/* --since counts until the run has saved a position, whoever saved it. */
+static void
+a_position_is_of_the_run_that_saved_it(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_false(entry(f, KEY)->is_saved);
+	assert_true(checkpoint(f, KEY, "", 70));
+	assert_false(entry(f, KEY)->is_saved);
+	assert_true(checkpoint(f, KEY, "p1", 0));
+	assert_true(entry(f, KEY)->is_saved);
+	assert_false(entry(f, OTHER_KEY)->is_saved);
+	memset(f->l.run_id, 'b', 32);
+	assert_false(entry(f, KEY)->is_saved);
+	assert_true(checkpoint(f, KEY, "p1", 0));
+	assert_true(entry(f, KEY)->is_saved);
 }
 
 static void
@@ -479,6 +502,7 @@ main(void)
 	    TEST(entries_know_key_and_lineage),
 	    TEST(the_served_id_only_grows),
 	    TEST(a_refused_position_goes_and_no_other),
+	    TEST(a_position_is_of_the_run_that_saved_it),
 	    TEST(a_gap_has_an_epoch_or_is_retention),
 	    TEST(undecided_records_come_by_id),
 	    TEST(a_blocked_record_is_due_by_its_own_clock),

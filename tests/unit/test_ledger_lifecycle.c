@@ -48,6 +48,8 @@ a_guard_is_for_who_waits_for_a_word(void **state)
 	    sql_get(f,
 		"SELECT intent_key || ' ' || message_kind || ' ' ||"
 		" recording_id FROM outbox"));
+	assert_string_equal(
+	    "\xf0\x9f\x91\x80 received", sql_get(f, "SELECT body FROM outbox"));
 	/* A queued one waits as well. */
 	(void)record_event(f, 103);
 	assert_string_equal("queued", admit_event(f, 103, "l"));

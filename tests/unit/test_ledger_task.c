@@ -212,6 +212,20 @@ only_the_hash_of_a_token_is_kept(void **state)
 		" FROM tasks"));
 }
 
+/* SHA-256 of the token's text, for whoever compares (operator.md 7). */
+static void
+a_hash_is_of_the_text(void **state)
+{
+	char text[TOKEN_LEN + 1], hash[DIGEST_HEX_SIZE];
+
+	memset(text, 'A', TOKEN_LEN);
+	text[TOKEN_LEN] = '\0';
+	token_hash(text, hash);
+	assert_string_equal("0f007385b6f9d4b7eeb2748605afe1a9"
+			    "84a0a3bfa3f014d09e2a784ce9e5cd1a",
+	    hash);
+}
+
 static void
 a_launch_refused_writes_nothing(void **state)
 {
@@ -557,6 +571,7 @@ main(void)
 	    TEST(another_generation_is_stale),
 	    TEST(a_launch_is_task_row_attempt_and_exposure),
 	    TEST(only_the_hash_of_a_token_is_kept),
+	    TEST(a_hash_is_of_the_text),
 	    TEST(a_launch_refused_writes_nothing),
 	    TEST(a_record_is_launched_once),
 	    TEST(a_launch_under_a_hold_is_held),

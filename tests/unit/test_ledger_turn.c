@@ -236,6 +236,32 @@ a_refusal_undoes_its_request(void **state)
 	assert_int_equal(1, f->line_count);
 }
 
+static int
+handle_half(struct ledger *l, const struct request *q, struct answer *a)
+{
+	l->depth++;
+	answer_line(a, strdup("{}"));
+	answer_notice(a, MSG_WORK_WAITS, 1, "");
+	return answer_fail(a, "refused", "in the end");
+}
+
+static const handler half_handlers[MSG_COUNT] = {[MSG_GAP] = handle_half};
+
+/* Nothing of it is told but why. */
+static void
+what_a_refused_request_left_is_dropped(void **state)
+{
+	struct fixture *f = *state;
+	struct msg m = {.type = MSG_GAP};
+
+	m.gap = (struct msg_gap){.nonce = NONCE_1, .class = "epoch"};
+	fixture_handlers(f, half_handlers);
+	assert_failed(fixture_ask(f, &m, ROLE_INTAKE, ""), "refused");
+	assert_string_equal("in the end", f->replies[0]->failed.text);
+	assert_string_equal("r", f->order);
+	assert_int_equal(0, f->l.depth);
+}
+
 static void
 a_refused_launch_hands_out_no_pipe(void **state)
 {
@@ -456,6 +482,7 @@ main(void)
 	    TEST(a_turn_is_bounded_by_its_answers),
 	    TEST(a_constraint_is_its_requests_own),
 	    TEST(a_refusal_undoes_its_request),
+	    TEST(what_a_refused_request_left_is_dropped),
 	    TEST(a_refused_launch_hands_out_no_pipe),
 	    TEST(a_launch_without_a_pipe_is_asked_again),
 	    TEST(a_full_database_fails_what_does_not_fit),

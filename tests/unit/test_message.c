@@ -62,8 +62,8 @@ only_a_positive_id_is_a_receipt(void **state)
 
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		assert_true(cases[i].id ==
-		    message_created_id(cases[i].answer,
-			strlen(cases[i].answer)));
+		    message_created_id(
+			cases[i].answer, strlen(cases[i].answer)));
 }
 
 struct found {
@@ -79,9 +79,9 @@ on_found(int64_t id, void *arg)
 	f->ids[f->count++] = id;
 }
 
-#define ROW(id, who, when, content)                                        \
-	"{\"id\":" #id ",\"creator\":{\"id\":" #who "},\"created_at\":\"" \
-	when "\",\"content\":\"" content "\"}"
+#define ROW(id, who, when, content)                                            \
+	"{\"id\":" #id ",\"creator\":{\"id\":" #who "},\"created_at\":\"" when \
+	"\",\"content\":\"" content "\"}"
 
 static int
 page(const char *kind, const char *json, const char *body, struct found *f,
@@ -113,18 +113,45 @@ what_counts_as_a_candidate(void **state)
 	assert_int_equal(0,
 	    page("comment",
 		"[" ROW(1, 52007412, "2026-07-14T06:10:00Z",
-		    "<div>Done<br />it.</div>\\n") ","
-		ROW(2, 7, "2026-07-14T06:11:00Z", "Done it.") ","
-		ROW(3, 52007412, "2026-07-14T06:09:59.999Z", "Done it.") ","
-		ROW(4, 52007412, "2026-07-14T06:12:00Z", "Done it") ","
-		ROW(5, 52007412, "2026-07-14T06:12:00+00:00",
-		    "<p>Done</p> it.") "]",
+		    "<div>Done<br />it.</div>\\n") "," ROW(2, 7,
+		    "2026-07-14T06:11:00Z", "Done it.") "," ROW(3, 52007412,
+		    "2026-07-14T06:09:59.999Z", "Done it.") "," ROW(4, 52007412,
+		    "2026-07-14T06:12:00Z", "Done it") "," ROW(5, 52007412,
+		    "2026-07-14T06:12:00+00:00", "<p>Done</p> it.") "]",
 		"<div>Done it.</div>", &f, &rows, &older));
 	assert_int_equal(2, f.count);
 	assert_int_equal(1, f.ids[0]);
 	assert_int_equal(5, f.ids[1]);
 	assert_int_equal(5, rows);
 	assert_true(older);
+}
+
+/* A file in a chat says nothing; that must not hide what others say. */
+static void
+a_line_without_content_is_no_candidate(void **state)
+{
+	struct found f;
+	size_t rows;
+	bool older;
+
+	assert_int_equal(0,
+	    page("chat_line",
+		"[{\"id\":1,\"creator\":{\"id\":52007412},\"created_at\":"
+		"\"2026-07-14T06:10:00Z\",\"type\":\"Chat::Lines::Upload\"},"
+		"{\"id\":2,\"creator\":{\"id\":52007412},\"created_at\":"
+		"\"2026-07-14T06:10:00Z\",\"content\":null}," ROW(
+		    3, 52007412, "2026-07-14T06:11:00Z", "Done it.") "]",
+		"Done it.", &f, &rows, &older));
+	assert_int_equal(1, f.count);
+	assert_int_equal(3, f.ids[0]);
+	assert_int_equal(3, rows);
+	/* Not even of a body that is nothing but a picture. */
+	assert_int_equal(0,
+	    page("chat_line",
+		"[{\"id\":1,\"creator\":{\"id\":52007412},\"created_at\":"
+		"\"2026-07-14T06:10:00Z\"}]",
+		"<img>", &f, &rows, &older));
+	assert_int_equal(0, f.count);
 }
 
 static void
@@ -141,8 +168,9 @@ boosts_name_a_booster(void **state)
 		"ok", &f, &rows, &older));
 	assert_int_equal(1, f.count);
 	assert_int_equal(-1,
-	    page("boost", "[" ROW(1, 52007412, "2026-07-14T06:10:00Z", "ok") "]",
-		"ok", &f, &rows, &older));
+	    page("boost",
+		"[" ROW(1, 52007412, "2026-07-14T06:10:00Z", "ok") "]", "ok",
+		&f, &rows, &older));
 }
 
 /* What is no listing is no shorter listing. */
@@ -156,8 +184,8 @@ a_bad_page_is_an_error(void **state)
 	bool older;
 
 	for (i = 0; i < sizeof(pages) / sizeof(pages[0]); i++)
-		assert_int_equal(-1,
-		    page("comment", pages[i], "x", &f, &rows, &older));
+		assert_int_equal(
+		    -1, page("comment", pages[i], "x", &f, &rows, &older));
 	assert_int_equal(0, page("comment", "[]", "x", &f, &rows, &older));
 }
 
@@ -168,6 +196,7 @@ main(void)
 	    cmocka_unit_test(addresses_and_bodies),
 	    cmocka_unit_test(only_a_positive_id_is_a_receipt),
 	    cmocka_unit_test(what_counts_as_a_candidate),
+	    cmocka_unit_test(a_line_without_content_is_no_candidate),
 	    cmocka_unit_test(boosts_name_a_booster),
 	    cmocka_unit_test(a_bad_page_is_an_error),
 	};

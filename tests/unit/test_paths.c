@@ -159,6 +159,37 @@ test_resolve(void **state)
 }
 
 static void
+assert_given(const char *state_root, const char *run)
+{
+	struct paths p;
+	struct error e = {0, ""};
+
+	if (path_resolve("demo", &p, &e) == -1)
+		fail_msg("%s", e.text);
+	assert_string_equal(state_root, p.state_given);
+	assert_string_equal(run, p.runtime_given);
+	path_free(&p);
+}
+
+/* Only what somebody else made must be there before the first start. */
+static void
+test_given(void **state)
+{
+	bool root = geteuid() == 0;
+
+	(void)state;
+	environment("HOME=/h", NULL);
+	assert_given(root ? "/var/lib" : "/h", root ? "/run" : "/tmp");
+	environment(
+	    "HOME=/h", "XDG_STATE_HOME=/s/", "XDG_RUNTIME_DIR=/r//x/", NULL);
+	assert_given("/s", "/r/x");
+	environment("HOME=/h", "STATE_DIRECTORY=/var/lib/x",
+	    "RUNTIME_DIRECTORY=/run/x", NULL);
+	assert_given("/var/lib", "/run");
+	environment("HOME=/h", NULL);
+}
+
+static void
 assert_unresolved(const char *profile, const char *part)
 {
 	struct error e = {0, ""};
@@ -277,6 +308,7 @@ main(void)
 	    cmocka_unit_test(test_clean),
 	    cmocka_unit_test(test_contains),
 	    cmocka_unit_test(test_resolve),
+	    cmocka_unit_test(test_given),
 	    cmocka_unit_test(test_resolve_refuses),
 	    cmocka_unit_test(test_state_dir),
 	};

@@ -243,6 +243,27 @@ test_stale_name(void **state)
 	free(temp);
 }
 
+/* What tidies /tmp up may take the empty directory of an idle connector. */
+static void
+test_vanished_root(void **state)
+{
+	struct place *p = *state;
+	struct session *s;
+	char *dir, *temp;
+
+	assert_int_equal(rmdir(p->sessions->root), 0);
+	s = make(p, ATTEMPT);
+	dir = xstrdup(s->dir);
+	temp = xstrdup(s->temp);
+	assert_mode(p->sessions->root, 0711, 0700);
+	assert_mode(s->dir, 0710, 0700);
+	session_remove(s);
+	await_gone(temp);
+	await_gone(dir);
+	free(dir);
+	free(temp);
+}
+
 /* A worker's worst: shut directories, links to elsewhere, many files. */
 static int
 make_mess(const void *temp)
@@ -292,6 +313,39 @@ test_removal(void **state)
 	free(temp);
 	free(kept);
 	free(file);
+}
+
+/* Deeper than descriptors or paths go, some of it shut. */
+static int
+make_depth(const void *temp)
+{
+	int i;
+
+	if (chdir(temp) == -1 || mkdir("lifted-1", 0700) == -1 ||
+	    mkdir("lifted-1/full", 0700) == -1)
+		return 1;
+	for (i = 0; i < 700; i++) {
+		if (mkdir("down", 0700) == -1 || chdir("down") == -1 ||
+		    close(open("file", O_WRONLY | O_CREAT, 0400)) == -1 ||
+		    chmod("..", 0500) == -1)
+			return 1;
+	}
+	return 0;
+}
+
+static void
+test_removal_of_depth(void **state)
+{
+	struct place *p = *state;
+	struct session *s = make(p, ATTEMPT);
+	char *dir = xstrdup(s->dir), *temp = xstrdup(s->temp);
+
+	assert_int_equal(as_worker(p, make_depth, temp), 0);
+	session_remove(s);
+	await_gone(temp);
+	await_gone(dir);
+	free(dir);
+	free(temp);
 }
 
 /* It is the worker's rights by which a worker's files are removed. */
@@ -436,7 +490,9 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    IN_PLACE(test_rights),
 	    IN_PLACE(test_stale_name),
+	    IN_PLACE(test_vanished_root),
 	    IN_PLACE(test_removal),
+	    IN_PLACE(test_removal_of_depth),
 	    IN_PLACE(test_removal_by_worker),
 	    cmocka_unit_test(test_alone),
 	    IN_PLACE(test_sweep),

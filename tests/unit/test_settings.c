@@ -268,7 +268,7 @@ static const struct {
     {"52007412", "5.0", "agent.person_id: not a whole number"},
     {"52007412", "null", "agent.person_id: not a whole number"},
     {"\"kind\": \"agent\"", "\"kind\": \"robot\"",
-	"line 5: agent.kind: not one of the known words"},
+	"line 5: agent.kind: not one of these: agent, bot_user"},
     {"\"kind\": \"agent\"", "\"kind\": \"agent\", \"identity_id\": 5",
 	"line 5: agent.identity_id: only a bot_user"},
     {"\"kind\": \"agent\"", "\"kind\": \"bot_user\"",

@@ -1,0 +1,20 @@
+"""Bounds that an operator may set, where only whole processes show them."""
+
+import harness
+
+
+def test_start_without_an_outbox(make_connector):
+    """A dispatcher that starts beside an outbox which cannot waits for it
+    limits.outbox_start, and not for ever.
+    """
+    connector = make_connector(limits={"outbox_start": "300ms"})
+    connector.start().wait_entered()
+    (connector.config_dir / "credentials.json").chmod(0o644)
+    connector.kill("outbox")
+    connector.wait_log("connectd-outbox: not started")
+    killed = connector.kill("dispatcher")
+    harness.wait_for(
+        lambda: [p for p in connector.roles().get("dispatcher", [])
+                 if p.pid != killed], what="another dispatcher")
+    connector.sim.mention()
+    connector.wait_line(type="dispatch", state="launching", timeout=10)

@@ -1,0 +1,81 @@
+"""What an operator is told: the word, the path, and what ends the trouble."""
+
+import json
+
+import pytest
+
+from harness import wait_for
+
+
+@pytest.mark.parametrize("words, named", [
+    (["frob"], "frob"),
+    (["-z", "status"], "-z"),
+    (["show", "x"], "x"),
+    (["-n", "0", "events"], "-n"),
+    (["restart"], "restart"),
+    ([], "no command"),
+])
+def test_wrong_words_as_json(make_connector, words, named):
+    """In the form that was asked for, wherever the flag stands."""
+    done = make_connector().connectctl(*words, "--json")
+    assert done.returncode == 64
+    assert done.stderr == ""
+    error = json.loads(done.stdout)
+    assert error["error"] == "usage"
+    assert error["code"] == 64
+    assert named in error["text"]
+
+
+def test_directories_are_made(make_connector):
+    """Only what lies above connectd's own directories must be there."""
+    connector = make_connector()
+    run = connector.folder.path / "run-made"
+    state = connector.folder.path / "state-made"
+    connector.environ["RUNTIME_DIRECTORY"] = str(run)
+    connector.environ["STATE_DIRECTORY"] = str(state)
+    connector.start()
+    assert (run / connector.profile / "control.sock").exists()
+    assert list(state.glob("999-*/ledger.db"))
+
+
+def check_not_started(connector, text):
+    event = connector.sim.mention()["event_id"]
+    connector.wait_event(event, "blocked")
+    said = [line for line in connector.logs.all if "worker not started" in line]
+    assert len(said) == 2  # it was tried twice, and each is said once
+    assert all(line.endswith("worker not started: " + text) for line in said)
+
+
+def test_a_route_that_the_worker_may_not_enter(make_connector):
+    connector = make_connector().start()
+    connector.route.chmod(0)
+    check_not_started(connector, "%s: Permission denied" % connector.route)
+
+
+def test_a_route_that_is_a_link(make_connector):
+    connector = make_connector().start()
+    real = connector.route.rename(connector.route.with_name("elsewhere"))
+    connector.route.symlink_to(real)
+    check_not_started(connector, "%s: a symbolic link; name the directory "
+                      "itself" % connector.route)
+
+
+def test_a_refusal_of_the_wrong_endpoint(make_connector):
+    """It says nothing about the right one, and lasts for that one alone."""
+    connector = make_connector()
+    right = connector.sim.url + "/oauth/tokens"
+    connector.write_credentials(token_endpoint=right + "?wrong")
+    connector.sim.fault("POST /oauth/tokens", status=401, times=1,
+                        body={"error": "invalid_client"})
+    connector.start()
+
+    def credential():
+        return next(child["values"].get("credential", "")
+                    for child in connector.status()["data"]["children"]
+                    if child["role"] == "outbox")
+
+    wait_for(lambda: credential().startswith("refused for good"),
+             what="the refusal")
+    connector.write_credentials(token_endpoint=right)
+    assert connector.connectctl("reload").returncode == 0
+    wait_for(lambda: credential() == "good", what="a token")
