@@ -219,19 +219,27 @@ runtime_variable(void)
 int
 path_resolve(const char *profile, struct paths *out, struct error *e)
 {
+	char *not_ours = NULL; /* those two are not for us to make */
+	int rc;
+
 	memset(out, 0, sizeof(*out));
 	if (!path_profile_ok(profile))
 		return error_set(e,
 		    "a profile's name is 1 to %d letters, digits, '-' and '_'",
 		    PROFILE_MAX);
-	if (place_find_profile(&config_place, profile, &out->config_dir,
-		&out->config_given, e) == -1 ||
+	rc = place_find_profile(
+	    &config_place, profile, &out->config_dir, &not_ours, e);
+	free(not_ours);
+	if (rc == -1 ||
 	    place_find(&state_place, &out->state_root, &out->state_given, e) ==
 		-1 ||
 	    place_find_profile(&runtime_place, profile, &out->runtime_dir,
-		&out->runtime_given, e) == -1 ||
-	    place_find(&cache_place, &out->cache_dir, &out->cache_given, e) ==
-		-1)
+		&out->runtime_given, e) == -1)
+		return -1;
+	not_ours = NULL;
+	rc = place_find(&cache_place, &out->cache_dir, &not_ours, e);
+	free(not_ours);
+	if (rc == -1)
 		return -1;
 	out->control_socket = path_join(out->runtime_dir, "/control.sock");
 	if (strlen(out->control_socket) > SOCKET_PATH_MAX)
@@ -250,10 +258,8 @@ path_free(struct paths *p)
 	free(p->runtime_dir);
 	free(p->control_socket);
 	free(p->cache_dir);
-	free(p->config_given);
 	free(p->state_given);
 	free(p->runtime_given);
-	free(p->cache_given);
 	memset(p, 0, sizeof(*p));
 }
 

@@ -19,9 +19,8 @@ struct paths {
 	char *runtime_dir; /* …/connectd/<profile> */
 	char *control_socket;
 	char *cache_dir; /* parent of workers' temp directories */
-	/* Of each, the part that must be there; what is below it is ours to
-	   make. */
-	char *config_given, *state_given, *runtime_given, *cache_given;
+	/* The part of each that must be there; below it all is ours. */
+	char *state_given, *runtime_given;
 };
 
 /* Letters, digits, '-' and '_', 1 to 64 of them. */

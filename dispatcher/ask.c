@@ -137,6 +137,17 @@ attempt_rekey(struct attempt *a)
 	a->request = peer_request(a->asked, &m, on_rekeyed_first, a);
 }
 
+/* No mcpd will come: bridges that wait for one are told at once. */
+static void
+attempt_stop_serving(struct attempt *a)
+{
+	struct msg m = {.type = MSG_STOP_SERVING};
+
+	a->rekeying = false;
+	m.stop_serving.attempt = a->id;
+	(void)peer_request(dispatcher_supervisor(a->d), &m, NULL, NULL);
+}
+
 /*
  * For questions beside the state: the attempt may be settled before their
  * answer comes, so it is found again by its id.
@@ -178,8 +189,8 @@ on_rekeyed(struct peer *peer, struct msg *m, void *arg)
 	struct msg spawn = {.type = MSG_SPAWN_MCPD};
 
 	if (a == NULL || m->type != MSG_REKEYED || a->state >= AT_ENDING) {
-		if (a != NULL)
-			a->rekeying = false;
+		if (a != NULL && a->state < AT_ENDING)
+			attempt_stop_serving(a);
 		free(r);
 		return;
 	}
@@ -200,6 +211,7 @@ attempt_mcpd_lost(struct attempt *a)
 	if (a->keyings++ >= ATTEMPT_KEYINGS_MOST) {
 		log_warnx("%s: mcpd died %d times: no more are started", a->id,
 		    a->keyings);
+		attempt_stop_serving(a);
 		return;
 	}
 	a->rekeying = true;
@@ -268,6 +280,15 @@ attempt_note_progress(struct attempt *a)
 		return;
 	a->progress_at = now;
 	m.progress.attempt = a->id;
+	(void)peer_request(dispatcher_ledger(a->d), &m, NULL, NULL);
+}
+
+void
+attempt_note_held(struct attempt *a)
+{
+	struct msg m = {.type = MSG_TREE_HELD};
+
+	m.tree_held.attempt = a->id;
 	(void)peer_request(dispatcher_ledger(a->d), &m, NULL, NULL);
 }
 

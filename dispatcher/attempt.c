@@ -277,8 +277,12 @@ do_settle(struct attempt *a)
 
 	attempt_enter(a, AT_SETTLING);
 	session_close(a);
-	if (a->spawn_failed)
+	if (a->spawn_failed) {
+		/* We stopped it ourselves: its start was not even tried. */
+		if (strcmp(a->stop, "shutdown") == 0)
+			a->uncharged = true;
 		a->stop = "failed";
+	}
 	m.end.attempt = a->id;
 	m.end.stop_reason = a->stop;
 	m.end.spawn_failed = a->spawn_failed;
@@ -302,6 +306,7 @@ static void
 do_hold(struct attempt *a)
 {
 	log_warnx("%s is held: %s", a->id, a->refused_text);
+	attempt_note_held(a);
 	session_close(a);
 	attempt_enter(a, AT_HELD);
 	dispatcher_attempt_over(a->d);

@@ -109,6 +109,8 @@ void attempt_mcpd_lost(struct attempt *a);
 /* The ledger writes down what a worker was refused, and that it works. */
 void attempt_note_refusals(struct attempt *a, size_t count);
 void attempt_note_progress(struct attempt *a);
+/* Publish that nobody can prove its tree gone. */
+void attempt_note_held(struct attempt *a);
 /* The agent has read its MCP declaration. */
 void attempt_drop_declaration(struct attempt *a);
 

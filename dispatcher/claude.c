@@ -112,8 +112,7 @@ server_status(const json_t *init, const char *name, size_t len)
 	const char *its;
 	size_t i;
 
-	json_array_foreach(list, i, server)
-	{
+	json_array_foreach (list, i, server) {
 		its = member(server, "name");
 		if (strlen(its) == len && memcmp(its, name, len) == 0)
 			return member(server, "status");
@@ -233,7 +232,8 @@ on_result(struct driver_session *s, const json_t *m, struct driver_said *said)
 		unsafe(said, "answers before it said what it is");
 		return;
 	}
-	json_array_foreach(denials, i, d) refuse(s, d, said);
+	json_array_foreach (denials, i, d)
+		refuse(s, d, said);
 	said->stop = result_stop(s, m, said);
 	said->event = DRIVER_ANSWER;
 }

@@ -41,6 +41,10 @@ dispatcher_attempt_over(struct dispatcher *d)
 	int64_t held = attempts_held(d);
 
 	dispatcher_show_count(d, "held", held);
+	if (d->recovery_listed && attempts_count(d) == held) {
+		d->recovery_listed = d->recovering = false;
+		d->recovered = true;
+	}
 	if (d->stopping && attempts_count(d) == held)
 		role_exit(&d->role, 0);
 	pass_wanted(d);

@@ -27,8 +27,9 @@ struct dispatcher {
 	bool outbox_started;           /* its settling of messages is over */
 	bool recovered;                /* nothing starts before */
 	bool recovering;
-	bool passing;    /* a pass is under way */
-	bool pass_again; /* something changed meanwhile */
+	bool recovery_listed; /* every attempt left is being ended */
+	bool passing;         /* a pass is under way */
+	bool pass_again;      /* something changed meanwhile */
 	bool stopping;
 	int64_t pass_after;     /* the last event the pass looked at */
 	int64_t stranded;       /* as told last; -1 never */

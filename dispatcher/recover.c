@@ -7,11 +7,11 @@
 
 static void recover_next(struct dispatcher *d, int64_t after);
 
+/* All that there are, are known; those that end still are waited for. */
 static void
 recover_end(struct dispatcher *d)
 {
-	d->recovering = false;
-	d->recovered = true;
+	d->recovery_listed = true;
 	dispatcher_attempt_over(d);
 }
 

@@ -83,6 +83,23 @@ handle_refusal(struct ledger *l, const struct request *q, struct answer *a)
 		WITH(v_text(m->attempt), v_int(m->number))));
 }
 
+/* Held by the release point: shown, not settled. */
+int
+handle_tree_held(struct ledger *l, const struct request *q, struct answer *a)
+{
+	const char *attempt = q->m->tree_held.attempt;
+	int rc;
+
+	rc = sql_first(l, STMT_ATTEMPT_TASK, WITH(v_text(attempt)));
+	if (rc == -1)
+		return -1;
+	if (rc == 0)
+		return answer_fail(a, "not_found", "no such attempt");
+	line_dispatch(a, row_int(sql_row(l, STMT_ATTEMPT_TASK), 0), attempt, 0,
+	    "running", "held");
+	return answer_done(a, false);
+}
+
 int
 handle_next_live(struct ledger *l, const struct request *q, struct answer *a)
 {

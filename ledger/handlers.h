@@ -29,6 +29,7 @@ HANDLER(rekey);
 HANDLER(running);
 HANDLER(progress);
 HANDLER(refusal);
+HANDLER(tree_held);
 HANDLER(next_live);
 HANDLER(identity);
 /* settle.c */

@@ -38,6 +38,7 @@ const handler ledger_handlers[MSG_COUNT] = {
     [MSG_REKEY] = handle_rekey,
     [MSG_PROGRESS] = handle_progress,
     [MSG_REFUSAL] = handle_refusal,
+    [MSG_TREE_HELD] = handle_tree_held,
     [MSG_NEXT_LIVE] = handle_next_live,
     [MSG_NEXT_DUE] = handle_next_due,
     [MSG_CLAIM] = handle_claim,

@@ -140,6 +140,12 @@ on_sending(struct peer *peer, struct msg *m, void *arg)
 	}
 	since -= outbox_limit(o, LIMIT_reconcile_slack) * INT64_C(1000000);
 	text = text_normalise(m->sending.body.bytes, m->sending.body.len, NULL);
+	if (text[0] == '\0') {
+		/* Every picture without words would look like it. */
+		free(text);
+		settle_in_doubt(d, "it has no words to be found by");
+		return;
+	}
 	listing_start(
 	    o, kind, m->sending.recording_id, since, text, on_listed, d);
 	free(text);

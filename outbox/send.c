@@ -14,6 +14,8 @@
 #include "outbox/message.h"
 #include "outbox/outbox.h"
 
+#define TOKEN_PAUSE_MS 1000
+
 /* What is claimed now; there is one at a time. */
 struct sending {
 	struct outbox *o;
@@ -25,7 +27,8 @@ struct sending {
 	int64_t recording_id;
 	char *text;
 	size_t len;
-	bool replayed; /* after a 401 that renewed the token */
+	bool replayed;       /* after a 401 that renewed the token */
+	int64_t token_until; /* monotonic ms: how long it may wait for that */
 };
 
 static void sending_post(struct sending *s);
@@ -146,6 +149,33 @@ sending_bearer(struct sending *s, const char *bearer, int64_t serial)
 	s->serial = serial;
 }
 
+static void sending_ask_token(struct sending *s);
+
+static void
+on_token_pause(evutil_socket_t fd, short what, void *arg)
+{
+	sending_ask_token(arg);
+}
+
+/* It passes: nothing was created, so the message can wait for a token. */
+static void
+sending_pause(struct sending *s, int64_t wait_ms)
+{
+	struct timeval tv;
+
+	if (wait_ms <= 0)
+		wait_ms = TOKEN_PAUSE_MS;
+	if (clock_monotonic_ms() + wait_ms > s->token_until) {
+		settle_refused(s, "refused; nothing was created (HTTP 401)");
+		return;
+	}
+	tv.tv_sec = wait_ms / 1000;
+	tv.tv_usec = wait_ms % 1000 * 1000;
+	if (event_base_once(
+		s->o->role.base, -1, EV_TIMEOUT, on_token_pause, s, &tv) == -1)
+		fatalx("intent: no timer");
+}
+
 /* A 401 created nothing: with a fresh token the request is made once more. */
 static void
 on_fresh_token(enum token_answer answer, const char *bearer, int64_t serial,
@@ -153,12 +183,20 @@ on_fresh_token(enum token_answer answer, const char *bearer, int64_t serial,
 {
 	struct sending *s = arg;
 
-	if (answer != TOKEN_GOOD || serial == s->serial) {
+	if (answer == TOKEN_GOOD && serial != s->serial) {
+		sending_bearer(s, bearer, serial);
+		sending_post(s);
+	} else if (answer == TOKEN_TRANSIENT || answer == TOKEN_THROTTLED) {
+		sending_pause(s, wait_ms);
+	} else {
 		settle_refused(s, "refused; nothing was created (HTTP 401)");
-		return;
 	}
-	sending_bearer(s, bearer, serial);
-	sending_post(s);
+}
+
+static void
+sending_ask_token(struct sending *s)
+{
+	token_get(s->o->token, s->serial, on_fresh_token, s);
 }
 
 static void
@@ -182,7 +220,9 @@ on_posted(const struct http_answer *answer, void *arg)
 		settle_deferred(s, answer->why);
 	} else if (answer->status == 401 && !s->replayed) {
 		s->replayed = true;
-		token_get(s->o->token, s->serial, on_fresh_token, s);
+		s->token_until = clock_monotonic_ms() +
+		    outbox_limit(s->o, LIMIT_post_timeout);
+		sending_ask_token(s);
 	} else if (answer->status >= 200 && answer->status < 300) {
 		on_created(s, answer);
 	} else if (is_refusal(answer->status)) {

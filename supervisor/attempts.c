@@ -160,6 +160,21 @@ on_drop_declaration(struct peer *peer, struct msg *m, void *arg)
 	msg_free(m);
 }
 
+void
+on_stop_serving(struct peer *peer, struct msg *m, void *arg)
+{
+	struct reply_to to = peer_reply_to(peer, m);
+	struct attempt *a = attempt_find(arg, m->stop_serving.attempt);
+	bool is_open = a != NULL && a->listener != NULL;
+
+	if (is_open) {
+		listener_free(a->listener);
+		a->listener = NULL;
+	}
+	peer_done(&to, is_open);
+	msg_free(m);
+}
+
 /* ---- for the rest of the supervisor ------------------------------------- */
 
 /* A worker without the wall that connect.json calls for is not started. */

@@ -242,6 +242,7 @@ static const peer_handler handlers[] = {
     [MSG_SPAWN_WORKER] = on_spawn_worker,
     [MSG_END_TREE] = on_end_tree,
     [MSG_DROP_DECLARATION] = on_drop_declaration,
+    [MSG_STOP_SERVING] = on_stop_serving,
     [MSG_COUNT - 1] = NULL,
 };
 static_assert(sizeof(handlers) / sizeof(handlers[0]) == MSG_COUNT,

@@ -185,6 +185,7 @@ void on_spawn_mcpd(struct peer *peer, struct msg *m, void *arg);
 void on_spawn_worker(struct peer *peer, struct msg *m, void *arg);
 void on_end_tree(struct peer *peer, struct msg *m, void *arg);
 void on_drop_declaration(struct peer *peer, struct msg *m, void *arg);
+void on_stop_serving(struct peer *peer, struct msg *m, void *arg);
 
 /* At start: sweep what an earlier run left of session directories. */
 int attempts_init(struct supervisor *sv, struct error *e);

@@ -21,7 +21,6 @@ import harness
 NORMAL = {
     "feed_poll": "1h",
     "dispatch_tick": "1s",
-    "outbox_tick": "1s",
     "reconcile_after": "1m",
     "cancel_grace": "30s",
     "guard_delay": "1h",

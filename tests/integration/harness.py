@@ -47,7 +47,6 @@ OTHER_COMMS = {"mcpd": "connectd-mcpd", "bridge": "connect-bridge",
 FAST = {
     "feed_poll": "50ms",
     "dispatch_tick": "20ms",
-    "outbox_tick": "20ms",
     "reconcile_after": "200ms",
     "cancel_grace": "5s",
     "guard_delay": "1h",

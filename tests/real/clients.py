@@ -1,5 +1,6 @@
 """Where the real agents and suites are: what package.json pins, installed in
 the folder that CONNECTD_REAL_AGENTS names (./check --real-agents does it).
+For other versions: edit package.json, then `npm install --package-lock-only`.
 """
 
 import os

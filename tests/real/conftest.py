@@ -45,7 +45,7 @@ def model():
     yield made
     made.close()
     assert not made.faults
-    assert not made.elsewhere, "an agent wanted to reach others"
+    assert not made.elsewhere
 
 
 class Tap:
@@ -75,17 +75,6 @@ def tap(folder):
     return Tap(folder, out / "wire.jsonl")
 
 
-# Nothing but the model is to be spoken to: what else an agent would reach, the
-# model refuses as its proxy and remembers.
-def quiet_environ(model):
-    return {
-        "HTTPS_PROXY": model.url,
-        "HTTP_PROXY": model.url,
-        "NO_PROXY": "127.0.0.1,localhost",
-        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-    }
-
-
 @pytest.fixture
 def make_claude(make_connector, folder, clients, model):
     """Makes connectors whose worker is the real Claude Code."""
@@ -98,9 +87,9 @@ def make_claude(make_connector, folder, clients, model):
         worker["read"] = []
         del worker["env"]["CONNECTD_AGENT_SCRIPT"]
         worker["env"].update(
-            quiet_environ(model), HOME=str(home),
+            model.proxy_environ(), HOME=str(home),
             ANTHROPIC_BASE_URL=model.url, ANTHROPIC_API_KEY="dummy-key",
-            **(env or {}))
+            CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1", **(env or {}))
         connector.write_config()
         return connector
 

@@ -11,7 +11,8 @@ conversation:
   Fail(status, kind)      an HTTP error, however often it is asked
 
 Where a script stands is counted in the conversation that each request brings
-along, so a request that is sent again gets the same answer again.
+along, so a request that is sent again gets the same answer again. step.after()
+has something done before a step is answered for the first time.
 """
 
 import http.server
@@ -21,6 +22,7 @@ import select
 import socket
 import threading
 import time
+import traceback
 
 import wires
 
@@ -28,10 +30,6 @@ EVENT_ID = re.compile(r"event_id ([0-9]+)")
 
 
 class Step:
-    """What a step may have besides: something to be done before it is
-    answered for the first time.
-    """
-
     before = None
 
     def after(self, action):
@@ -112,11 +110,10 @@ class Request:
         self.step = step            # its number; None: not the script's
         self.script_step = None     # what that step is
         self.left = None            # when the agent gave it up
-        self.answered = None
 
 
 class Model:
-    """The server. Steps may be added while it runs."""
+    """The server. Its script may be set as long as nobody has asked."""
 
     def __init__(self, *script):
         self.script = list(script)
@@ -134,6 +131,13 @@ class Model:
         self.url = "http://127.0.0.1:%d" % self.server.server_port
         threading.Thread(target=self.server.serve_forever,
                          daemon=True).start()
+
+    def proxy_environ(self):
+        """For an agent: all but the model it reaches through the model, which
+        lets nobody out and remembers who wanted to.
+        """
+        return {"HTTPS_PROXY": self.url, "HTTP_PROXY": self.url,
+                "NO_PROXY": "127.0.0.1,localhost"}
 
     def step(self, number):
         """A conversation that outgrew its script gets the last step."""
@@ -202,7 +206,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
     do_GET = do_HEAD = do_PUT = do_DELETE = refuse
 
     def do_CONNECT(self):
-        """As a proxy it lets nobody out, and remembers where to."""
         self.server.model.elsewhere.append(self.path)
         self.close_connection = True
         self.send_json(403, {})
@@ -218,9 +221,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(wire, json.loads(body))
         except OSError:
             self.close_connection = True
-        except Exception as error:
-            self.server.model.faults.append(repr(error))
-            raise
+        except Exception:
+            # Of the script or of a wire: the agent need not ask again.
+            self.server.model.faults.append(traceback.format_exc())
+            self.send_json(400, wire.error("invalid_request_error"))
 
     def answer(self, wire, body):
         model = self.server.model
@@ -245,7 +249,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wait_left(request)
         else:
             self.speak(wire, body, step, number, conversation)
-        model.note(request, answered=time.monotonic())
 
     def speak(self, wire, body, step, number, conversation):
         if isinstance(step, Use):

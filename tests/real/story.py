@@ -1,5 +1,5 @@
-"""The story that every agent is to live: a mention, worked to its end; what the
-model says in it, and what it looks like afterwards.
+"""The story that every agent is to live: a mention, worked to its end; what
+the model says in it, and what it looks like afterwards.
 """
 
 import pathlib
@@ -81,9 +81,9 @@ def assert_no_call_failed(model):
         assert "error" not in last.answer(step), last.results[step]
 
 
-def another_mcpd(connector, kill):
+def another_mcpd(connector):
     """Kill the task's mcpd and wait until there is another."""
     before = connector.roles()["mcpd"]
-    kill("mcpd")
+    connector.kill("mcpd")
     harness.wait_for(lambda: connector.roles().get("mcpd", before) != before,
                      what="another mcpd")

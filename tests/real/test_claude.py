@@ -124,7 +124,7 @@ def test_mcpd_dies_between_calls(start, model, tap):
     """Before each call of the model there is another mcpd."""
     model.script = story.whole()
     for step in model.script[1:-1]:
-        step.after(lambda: story.another_mcpd(connector, connector.kill))
+        step.after(lambda: story.another_mcpd(connector))
     connector = start()
     event = connector.sim.mention()["event_id"]
     story.assert_told_once(connector, event)
@@ -141,8 +141,8 @@ def test_mcpd_dies_under_a_call(start, model, tap):
     sim.gate(POST_COMMENT)
     event = sim.mention()["event_id"]
     sim.wait("held", 1, timeout=60)
-    story.another_mcpd(connector, connector.kill)
-    story.another_mcpd(connector, connector.kill)
+    story.another_mcpd(connector)
+    story.another_mcpd(connector)
     sim.release(POST_COMMENT)
     story.assert_told_once(connector, event)
     story.assert_no_call_failed(model)

@@ -55,10 +55,8 @@ def start(make_connector, folder, clients, model):
         run = {"step": "run", "stdin": "prompt",
                "argv": codex_argv(clients.path("codex"), model, server,
                                   model_name),
-               "env": {"CODEX_HOME": str(home), "HOME": str(home),
-                       "CODEX_API_KEY": "dummy-key",
-                       "HTTPS_PROXY": model.url, "HTTP_PROXY": model.url,
-                       "NO_PROXY": "127.0.0.1,localhost"}}
+               "env": dict(model.proxy_environ(), CODEX_HOME=str(home),
+                           HOME=str(home), CODEX_API_KEY="dummy-key")}
         connector = make_connector(script={"default": [run]})
         worker = connector.config["worker"]
         worker["read"].append(str(clients.modules))
@@ -134,13 +132,13 @@ def test_mcpd_dies(start, model):
     """Codex never starts a server again: it need not."""
     model.script = story.whole()
     for step in model.script[1:4]:
-        step.after(lambda: story.another_mcpd(connector, connector.kill))
+        step.after(lambda: story.another_mcpd(connector))
     connector = start()
     sim = connector.sim
     sim.gate(POST_COMMENT)
     event = sim.mention()["event_id"]
     sim.wait("held", 1, timeout=60)
-    story.another_mcpd(connector, connector.kill)
+    story.another_mcpd(connector)
     sim.release(POST_COMMENT)
     story.assert_told_once(connector, event)
     story.assert_no_call_failed(model)

@@ -119,6 +119,8 @@ static const peer_handler asked_handlers[MSG_COUNT] = {
     [MSG_SPAWN_WORKER] = on_asked,
     [MSG_END_TREE] = on_asked,
     [MSG_DROP_DECLARATION] = on_asked,
+    [MSG_TREE_HELD] = on_asked,
+    [MSG_STOP_SERVING] = on_asked,
 };
 static const peer_handler supervisor_handlers[MSG_COUNT] = {
     [MSG_WORKER_EXITED] = on_exited,
@@ -883,6 +885,40 @@ an_mcpd_that_dies_in_a_turn(void **state)
 	ends(s, "finished", "");
 }
 
+/* A task that gets no mcpd any more: what waits for one is told. */
+static void
+an_mcpd_that_dies_too_often(void **state)
+{
+	struct stage *s = stage_new();
+	int i;
+
+	running(s);
+	says(s, INIT);
+	for (i = 1; i < ATTEMPT_KEYINGS_MOST; i++) {
+		mcpd_dies(s);
+		rekeyed(s);
+		mcpd_up(s);
+	}
+	mcpd_dies(s);
+	expect(s, MSG_STOP_SERVING);
+	done(s);
+	says(s, GOOD);
+	exits(s, false, 0);
+	tree_is(s, "gone");
+	ends(s, "finished", "");
+
+	s = stage_new();
+	running(s);
+	mcpd_dies(s);
+	expect(s, MSG_REKEY);
+	refuse(s, "refused");
+	expect(s, MSG_STOP_SERVING);
+	done(s);
+	exits(s, true, 9);
+	tree_is(s, "gone");
+	ends(s, "failed", "");
+}
+
 /* The deadline interrupts the turn, waits, and ends the tree. */
 static void
 a_deadline_in_a_turn(void **state)
@@ -929,7 +965,7 @@ a_stop_at_each_step(void **state)
 	attempts_shutdown(&s->d);
 	launched(s);
 	tree_is(s, "never_forked");
-	ends(s, "failed", " spawn_failed");
+	ends(s, "failed", " spawn_failed uncharged");
 
 	s = stage_new();
 	launched(s);
@@ -965,6 +1001,8 @@ a_tree_that_cannot_be_proved_gone(void **state)
 	says(s, GOOD);
 	exits(s, false, 0);
 	tree_is(s, "held");
+	expect(s, MSG_TREE_HELD);
+	done(s);
 	assert_null(s->asked);
 	assert_int_equal(1, attempts_held(&s->d));
 	assert_int_equal(1, attempts_count(&s->d));
@@ -1029,6 +1067,7 @@ main(void)
 	    cmocka_unit_test(an_mcpd_that_dies_at_its_start),
 	    cmocka_unit_test(an_mcpd_that_never_starts),
 	    cmocka_unit_test(an_mcpd_that_dies_in_a_turn),
+	    cmocka_unit_test(an_mcpd_that_dies_too_often),
 	    cmocka_unit_test(a_deadline_in_a_turn),
 	    cmocka_unit_test(the_deadline_is_a_timer),
 	    cmocka_unit_test(a_stop_at_each_step),

@@ -556,12 +556,39 @@ superseding_gives_back_what_nobody_saw(void **state)
 	    sql_get(f, "SELECT superseded_at FROM tasks"));
 }
 
+/* Held is published and nothing else: the attempt stays what it was. */
+static void
+a_held_tree_is_a_line(void **state)
+{
+	struct fixture *f = *state;
+	struct msg m = {.type = MSG_TREE_HELD};
+
+	(void)record_event(f, 1);
+	(void)admit_event(f, 1, "recording:1");
+	(void)launch(f, 1, ATT_1);
+	run_attempt(f, ATT_1, 4242);
+	fixture_forget(f);
+	m.tree_held.attempt = ATT_1;
+	(void)fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_DONE);
+	assert_int_equal(1, f->line_count);
+	assert_string_equal("{\"type\":\"dispatch\",\"task_id\":1,"
+			    "\"attempt_id\":\"" ATT_1 "\","
+			    "\"state\":\"running\",\"stop_reason\":\"held\"}",
+	    f->lines[0]);
+	assert_string_equal("running",
+	    sql_get(f, "SELECT state FROM attempts WHERE id = '%s'", ATT_1));
+	m.tree_held.attempt = ATT_2;
+	assert_failed(
+	    fixture_ask(f, &m, ROLE_DISPATCHER, ""), "not_found");
+}
+
 int
 main(void)
 {
 #define TEST(name) \
 	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 	static const struct CMUnitTest tests[] = {
+	    TEST(a_held_tree_is_a_line),
 	    TEST(the_oldest_of_each_conversation_is_startable),
 	    TEST(a_queued_record_starts_when_its_conversation_is_free),
 	    TEST(nothing_overtakes_an_older_admitted_record),
