@@ -317,12 +317,6 @@ child_spawn(struct child *c, struct error *e)
 {
 	struct credential secret;
 
-	if (c->sv->role_exec[c->role] == -1) {
-		(void)error_set(e,
-		    "its program was not found when connectd "
-		    "started");
-		return SPAWN_FAILED;
-	}
 	if (c->role == ROLE_OUTBOX &&
 	    credential_load(&c->sv->paths, &secret, e) == -1)
 		return SPAWN_UNCONFIGURED;

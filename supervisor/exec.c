@@ -46,16 +46,14 @@ exec_check(int fd, const char *path, struct error *e)
 	return 0;
 }
 
-/* *PATH is the caller's when *FD is not -1. A missing one is no error here. */
+/* *PATH is the caller's when it is 0. */
 static int
 exec_open(
     const char *name, const char *folder, int *fd, char **path, struct error *e)
 {
 	*fd = -1;
-	if (locate_program(name, folder, path, e) == -1) {
-		log_warnx("%s", e->text);
-		return 0;
-	}
+	if (locate_program(name, folder, path, e) == -1)
+		return -1;
 	*fd = open(*path, O_RDONLY | O_CLOEXEC);
 	if (*fd == -1)
 		(void)error_errno(e, "%s", *path);
@@ -76,13 +74,12 @@ exec_open_all(struct supervisor *sv, struct error *e)
 		if (exec_open(programs[role], role_name(role),
 			&sv->role_exec[role], &path, e) == -1)
 			return -1;
-		if (sv->role_exec[role] != -1)
-			free(path);
+		free(path);
 	}
 	if (exec_open("connect-bridge", "mcpd", &sv->bridge_exec, &path, e) ==
 	    -1)
 		return -1;
-	sv->bridge_path = sv->bridge_exec == -1 ? NULL : path;
+	sv->bridge_path = path;
 	return 0;
 }
 
@@ -106,10 +103,9 @@ exec_changed(const struct supervisor *sv)
 	int role;
 
 	for (role = ROLE_SUPERVISOR + 1; role < ROLE_COUNT; role++) {
-		if (sv->role_exec[role] == -1 ||
-		    locate_program(
+		if (locate_program(
 			programs[role], role_name(role), &path, &e) == -1)
-			continue;
+			continue; /* in the middle of being replaced */
 		changed = changed || is_replaced(sv->role_exec[role], path);
 		free(path);
 	}

@@ -258,6 +258,9 @@ check_driver(const struct document *d, const struct draft *t)
 	set_if_absent(driver, "claude");
 	if (strcmp(*driver, "claude") == 0)
 		return 0;
+	if (t->options->driver != NULL)
+		return error_set(
+		    d->e, "--driver: %s is not in this version", *driver);
 	if (strcmp(*driver, "codex") == 0 || strcmp(*driver, "acp") == 0)
 		return document_refuse(
 		    d, &at_driver, "driver %s is not in this version", *driver);

@@ -118,9 +118,9 @@ struct supervisor {
 	struct account worker_account; /* the person's own when not root */
 	char *cgroup_base;             /* NULL without cgroups */
 	struct role_ids role_ids[ROLE_COUNT];
-	int role_exec[ROLE_COUNT]; /* executables, opened at start; or -1 */
-	int bridge_exec;           /* connect-bridge, opened at start; or -1 */
-	char *bridge_path;         /* its path, for the declaration; or NULL */
+	int role_exec[ROLE_COUNT]; /* executables, opened at start */
+	int bridge_exec;           /* connect-bridge, opened at start */
+	char *bridge_path;         /* its path, for the declaration */
 	int lock_fd;
 	struct child *children[ROLE_COUNT]; /* all but supervisor and mcpd */
 	TAILQ_HEAD(, child) mcpds;

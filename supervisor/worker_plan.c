@@ -241,10 +241,6 @@ plan_fill(struct worker_plan *plan, const struct supervisor *sv,
 {
 	const struct settings *s = sv->settings;
 
-	if (sv->bridge_path == NULL) {
-		(void)error_set(e, "connect-bridge is not installed");
-		return refuse(plan, WORKER_UNUSABLE);
-	}
 	plan->spawn.route_path = route->path;
 	plan->spawn.route = dir_open(plan, sv, route->path, O_NOFOLLOW, e);
 	if (plan->spawn.route == -1)

@@ -23,16 +23,24 @@ def pytest_configure(config):
     signal.signal(signal.SIGTERM, on_terminate)
     config.addinivalue_line(
         "markers", "real_agents: needs real coding agents; opt-in")
+    config.addinivalue_line(
+        "markers", "walls: needs what a sanitizer build leaves out")
 
 
 def pytest_collection_modifyitems(config, items):
-    """Tests with real agents are not skipped, they are not meant here."""
-    if os.environ.get("CONNECTD_REAL_AGENTS"):
-        return
-    meant = [i for i in items if not i.get_closest_marker("real_agents")]
-    config.hook.pytest_deselected(
-        items=[i for i in items if i.get_closest_marker("real_agents")])
-    items[:] = meant
+    """What is not meant for this run is deselected, not skipped: tests with
+    real agents unless they are asked for, and under sanitizers those of
+    walls and memory, which such a build does not have as it should.
+    """
+    unmeant = []
+    if not os.environ.get("CONNECTD_REAL_AGENTS"):
+        unmeant.append("real_agents")
+    if os.environ.get("CONNECTD_SANITIZED"):
+        unmeant.append("walls")
+    out = [item for item in items
+           if any(item.get_closest_marker(name) for name in unmeant)]
+    config.hook.pytest_deselected(items=out)
+    items[:] = [item for item in items if item not in out]
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.walls
+
 BUILD = Path(os.environ["CONNECTD_BUILD"])
 LIBC = {"libc.so.6"}
 LOOP = LIBC | {"libevent_core-2.1.so.7"}

@@ -236,6 +236,7 @@ MUST_HOLD = {"outbox": {"client_secret"}, "intake": {"access_token"},
              "mcpd": {"task token"}}
 
 
+@pytest.mark.walls
 def test_memory(guarded):
     """In the middle of a task: who holds what. A person may not look into
     any of ours, which is what keeps it from the worker there.
@@ -351,6 +352,7 @@ def test_planted_in_a_post(finished):
     assert {"post", "request", "file"} == found_now(finished)
 
 
+@pytest.mark.walls
 def test_the_real_token_is_recognised(guarded):
     """The one that mcpd has, written where a worker could have put it."""
     if not harness.is_root():

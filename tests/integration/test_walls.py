@@ -12,6 +12,8 @@ import pytest
 import harness
 import processes
 
+pytestmark = pytest.mark.walls
+
 COMMENTS = "POST /{a}/recordings/{id}/comments.json"
 SPY = """#!/usr/bin/python3
 import json, os, resource, sys

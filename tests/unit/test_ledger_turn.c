@@ -350,7 +350,7 @@ group_lost(struct fixture *f, int rc)
 	commits = 0;
 	for (i = 0; i < 8; i++)
 		add_large(f, 101 + i, 30000);
-	fault = (struct fault){FAULT_WRITE, 10, 1, rc, 0, 0};
+	fault = (struct fault){FAULT_WRITE, 60, 1, rc, 0, 0};
 	fixture_turn(f);
 	assert_int_equal(1, fault.hits);
 }
