@@ -36,8 +36,8 @@ plain_run(const char *text, size_t len)
 {
 	size_t n = 0;
 
-	while (n < len && text[n] >= 0x20 && text[n] < 0x7f &&
-	    text[n] != '"' && text[n] != '\\')
+	while (n < len && text[n] >= 0x20 && text[n] < 0x7f && text[n] != '"' &&
+	    text[n] != '\\')
 		n++;
 	return n;
 }

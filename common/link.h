@@ -62,7 +62,7 @@ enum role_id link_peer(const struct link *link);
  * For start-up, before a loop runs: wait at most TIMEOUT_MS for one message on
  * the blocking or non-blocking socket FD and decode it. NULL with a text.
  */
-struct msg *link_read_one(
-    int fd, enum role_id self, enum role_id peer, int timeout_ms, struct error *e);
+struct msg *link_read_one(int fd, enum role_id self, enum role_id peer,
+    int timeout_ms, struct error *e);
 
 #endif

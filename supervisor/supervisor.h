@@ -8,7 +8,7 @@
  *	settings.c	connect.json and credentials.json, strictly
  *	reload.c	the configuration in force: generations, re-reading
  *	accounts.c	the roles' users and the worker's account
- *	exec.c		the executables, opened at start; locate.c where they are
+ *	exec.c		the executables, opened at start; locate.c: where
  *	kernel_*.c	what only this kernel's own calls can do
  *	child.c		a child's life: the state table, restart
  *	child_spawn.c	how a child comes to be: fork, exec, what it is told

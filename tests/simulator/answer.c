@@ -105,8 +105,7 @@ headers_write(const struct exchange *x, struct evkeyvalq *out)
 	const char *name;
 	json_t *value;
 
-	json_object_foreach(x->answer.headers, name, value)
-	{
+	json_object_foreach (x->answer.headers, name, value) {
 		(void)evhttp_add_header(out, name, json_string_value(value));
 	}
 	if (evhttp_find_header(out, "Content-Type") == NULL)

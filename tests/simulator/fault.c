@@ -73,8 +73,7 @@ fault_matches(const struct fault *f, const struct exchange *x)
 	if (*f->route != '\0' &&
 	    pattern_matches(f->route, x->method, x->path, NULL))
 		return true;
-	json_array_foreach(f->routes, i, route)
-	{
+	json_array_foreach (f->routes, i, route) {
 		pattern = json_string_value(route);
 		if (pattern_matches(pattern, x->method, x->path, NULL))
 			return true;
@@ -170,8 +169,7 @@ headers_are_valid(json_t *headers)
 
 	if (headers != NULL && !json_is_object(headers))
 		return false;
-	json_object_foreach(headers, name, value)
-	{
+	json_object_foreach (headers, name, value) {
 		text = json_string_value(value);
 		if (text == NULL || strpbrk(text, "\r\n") != NULL)
 			return false;
@@ -188,8 +186,7 @@ routes_are_valid(const struct fault *f)
 	json_t *route;
 	size_t i;
 
-	json_array_foreach(f->routes, i, route)
-	{
+	json_array_foreach (f->routes, i, route) {
 		text = json_string_value(route);
 		if (text == NULL || !pattern_is_valid(text))
 			return false;

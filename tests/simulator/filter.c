@@ -193,8 +193,7 @@ dimension_passes(
 
 	if (list == NULL)
 		return true;
-	json_array_foreach(list, i, element)
-	{
+	json_array_foreach (list, i, element) {
 		if (d->is(event, element))
 			return !d->excludes;
 	}

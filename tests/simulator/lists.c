@@ -40,8 +40,7 @@ page_url(const struct exchange *x, size_t page)
 	json_t *text;
 
 	xasprintf(&url, "%s%s?page=%zu", sim.url, x->path, page);
-	json_object_foreach(x->query, key, text)
-	{
+	json_object_foreach (x->query, key, text) {
 		if (strcmp(key, "sort") != 0 && strcmp(key, "direction") != 0)
 			continue;
 		value = evhttp_uriencode(json_string_value(text), -1, 1);

@@ -37,8 +37,7 @@ messages_count(const char *kind)
 	size_t i, count = 0;
 	json_t *row;
 
-	json_array_foreach(messages, i, row)
-	{
+	json_array_foreach (messages, i, row) {
 		count += is_kind(row, kind) ? 1 : 0;
 	}
 	return count;
@@ -50,8 +49,7 @@ messages_json(const char *kind)
 	json_t *list = json_array(), *counts = json_object(), *row;
 	size_t i;
 
-	json_array_foreach(messages, i, row)
-	{
+	json_array_foreach (messages, i, row) {
 		if (is_kind(row, kind))
 			json_array_append(list, row);
 	}

@@ -125,8 +125,7 @@ feed_url(json_t *params)
 	json_t *unused;
 	char *url, *longer, *value;
 
-	json_object_foreach(params, key, unused)
-	{
+	json_object_foreach (params, key, unused) {
 		keys[count++] = key;
 	}
 	qsort(keys, count, sizeof(keys[0]), key_compare);

@@ -269,8 +269,7 @@ row_check(const struct row_type *type, json_t *from, struct error *e)
 
 	if (!json_is_object(from))
 		return error_set(e, "%s: not an object", type->name);
-	json_object_foreach(from, name, value)
-	{
+	json_object_foreach (from, name, value) {
 		field = field_named(type, name);
 		if (field == NULL && !is_other(type, name))
 			return error_set(
@@ -289,8 +288,7 @@ row_set(const struct row_type *type, void *row, json_t *from)
 	const char *name;
 	json_t *value;
 
-	json_object_foreach(from, name, value)
-	{
+	json_object_foreach (from, name, value) {
 		field = field_named(type, name);
 		if (field != NULL)
 			row_ops[field->kind].set(field_at(row, field), value);

@@ -38,8 +38,7 @@ remove_check(const struct member *m, json_t *value, struct error *e)
 
 	if (!json_is_object(value))
 		return error_set(e, "remove: not an object");
-	json_object_foreach(value, name, ids)
-	{
+	json_object_foreach (value, name, ids) {
 		if (member_table(name) == NULL || !json_is_array(ids))
 			return error_set(e, "remove: not lists of ids");
 	}
@@ -53,10 +52,8 @@ remove_apply(const struct member *m, json_t *value)
 	json_t *ids, *id;
 	size_t i;
 
-	json_object_foreach(value, name, ids)
-	{
-		json_array_foreach(ids, i, id)
-		{
+	json_object_foreach (value, name, ids) {
+		json_array_foreach (ids, i, id) {
 			(void)row_remove(
 			    member_table(name), json_integer_value(id));
 		}
@@ -99,8 +96,7 @@ update_check(json_t *body, struct error *e)
 	json_t *value;
 	size_t i;
 
-	json_object_foreach(body, name, value)
-	{
+	json_object_foreach (body, name, value) {
 		for (i = 0; i < MEMBERS; i++) {
 			if (strcmp(members[i].name, name) == 0)
 				break;

@@ -11,8 +11,7 @@ clients_check(const struct member *m, json_t *value, struct error *e)
 
 	if (!json_is_array(value) || json_array_size(value) > CLIENTS_MAX)
 		return error_set(e, "clients: not a list");
-	json_array_foreach(value, i, row)
-	{
+	json_array_foreach (value, i, row) {
 		if (row_check(&client_type, row, e) == -1)
 			return -1;
 		if (!json_is_string(json_object_get(row, "client_id")))
@@ -28,8 +27,7 @@ clients_apply(const struct member *m, json_t *value)
 	json_t *from;
 	size_t i;
 
-	json_array_foreach(value, i, from)
-	{
+	json_array_foreach (value, i, from) {
 		client = world_client(
 		    json_string_value(json_object_get(from, "client_id")));
 		if (client == NULL) {
@@ -50,8 +48,7 @@ tokens_check(const struct member *m, json_t *value, struct error *e)
 
 	if (!json_is_array(value))
 		return error_set(e, "tokens: not a list");
-	json_array_foreach(value, i, row)
-	{
+	json_array_foreach (value, i, row) {
 		scope = json_object_get(row, "scope");
 		if (!json_is_string(json_object_get(row, "token")) ||
 		    json_integer_value(json_object_get(row, "person_id")) <=
@@ -70,8 +67,7 @@ tokens_apply(const struct member *m, json_t *value)
 	json_t *row;
 	size_t i;
 
-	json_array_foreach(value, i, row)
-	{
+	json_array_foreach (value, i, row) {
 		scope = json_string_value(json_object_get(row, "scope"));
 		auth_grant(json_string_value(json_object_get(row, "token")),
 		    json_integer_value(json_object_get(row, "person_id")),
@@ -107,8 +103,7 @@ revoke_check(const struct member *m, json_t *value, struct error *e)
 
 	if (!json_is_true(value) && !json_is_array(value))
 		return error_set(e, "revoke_tokens: not true or a list");
-	json_array_foreach(value, i, token)
-	{
+	json_array_foreach (value, i, token) {
 		if (!json_is_string(token))
 			return error_set(e, "revoke_tokens: not strings");
 	}
@@ -122,8 +117,7 @@ revoke_apply(const struct member *m, json_t *value)
 	json_t *token;
 	size_t i;
 
-	json_array_foreach(value, i, token)
-	{
+	json_array_foreach (value, i, token) {
 		(void)auth_revoke(json_string_value(token), NULL);
 	}
 	if (!json_is_true(value))

@@ -12,8 +12,7 @@ rows_list(json_t *value)
 
 	if (json_is_array(value))
 		json_array_extend(list, value);
-	json_object_foreach(value, key, row)
-	{
+	json_object_foreach (value, key, row) {
 		json_array_append(list, row);
 	}
 	return list;
@@ -26,8 +25,7 @@ keys_check(const struct member *m, json_t *value, struct error *e)
 	json_t *row;
 	char *end;
 
-	json_object_foreach(value, key, row)
-	{
+	json_object_foreach (value, key, row) {
 		if (strtoll(key, &end, 10) !=
 			json_integer_value(json_object_get(row, "id")) ||
 		    *end != '\0')
@@ -46,8 +44,7 @@ history_check(const struct member *m, json_t *row, struct error *e)
 
 	if (events != NULL && !json_is_array(events))
 		return error_set(e, "%s.events: not a list", m->name);
-	json_array_foreach(events, i, event)
-	{
+	json_array_foreach (events, i, event) {
 		if (json_integer_value(json_object_get(event, "id")) <= 0 ||
 		    !json_is_string(json_object_get(event, "action")))
 			return error_set(
@@ -68,8 +65,7 @@ rows_check(const struct member *m, json_t *value, struct error *e)
 	if (keys_check(m, value, e) == -1)
 		return -1;
 	list = rows_list(value);
-	json_array_foreach(list, i, row)
-	{
+	json_array_foreach (list, i, row) {
 		if (result == 0)
 			result = row_check(m->table->type, row, e);
 		if (result == 0)
@@ -107,8 +103,7 @@ rows_apply(const struct member *m, json_t *value)
 	void *row;
 	size_t i;
 
-	json_array_foreach(list, i, from)
-	{
+	json_array_foreach (list, i, from) {
 		id = json_integer_value(json_object_get(from, "id"));
 		row = row_find(m->table, id);
 		if (row == NULL) {

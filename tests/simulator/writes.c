@@ -188,8 +188,7 @@ history_find(const struct recording *r, int64_t event_id)
 	json_t *row;
 	size_t i;
 
-	json_array_foreach(r->events, i, row)
-	{
+	json_array_foreach (r->events, i, row) {
 		if (json_integer_value(json_object_get(row, "id")) == event_id)
 			return row;
 	}

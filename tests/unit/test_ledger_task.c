@@ -578,8 +578,7 @@ a_held_tree_is_a_line(void **state)
 	assert_string_equal("running",
 	    sql_get(f, "SELECT state FROM attempts WHERE id = '%s'", ATT_1));
 	m.tree_held.attempt = ATT_2;
-	assert_failed(
-	    fixture_ask(f, &m, ROLE_DISPATCHER, ""), "not_found");
+	assert_failed(fixture_ask(f, &m, ROLE_DISPATCHER, ""), "not_found");
 }
 
 int

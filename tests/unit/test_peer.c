@@ -60,10 +60,10 @@ on_broken(struct peer *peer, const char *text, void *arg)
 static const peer_handler ledger_handlers[MSG_COUNT] = {
     [MSG_RECORD] = on_ask, [MSG_NEXT_UNDECIDED] = on_ask};
 static const peer_handler no_handlers[MSG_COUNT] = {NULL};
-static const struct peer_ops ledger_ops = {ledger_handlers, NULL, NULL,
-    on_broken};
-static const struct peer_ops intake_ops = {no_handlers, on_linked, on_unlinked,
-    on_broken};
+static const struct peer_ops ledger_ops = {
+    ledger_handlers, NULL, NULL, on_broken};
+static const struct peer_ops intake_ops = {
+    no_handlers, on_linked, on_unlinked, on_broken};
 
 static void
 join(struct world *w)
@@ -78,8 +78,8 @@ join(struct world *w)
 static void
 new_ledger(struct world *w)
 {
-	w->ledger_of_intake = peer_new(w->base, ROLE_LEDGER, ROLE_INTAKE, "",
-	    &ledger_ops, w);
+	w->ledger_of_intake =
+	    peer_new(w->base, ROLE_LEDGER, ROLE_INTAKE, "", &ledger_ops, w);
 }
 
 static struct world *
@@ -88,8 +88,8 @@ world_new(void)
 	struct world *w = xcalloc(1, sizeof(*w));
 
 	w->base = event_base_new();
-	w->intake_of_ledger = peer_new(w->base, ROLE_INTAKE, ROLE_LEDGER, "",
-	    &intake_ops, w);
+	w->intake_of_ledger =
+	    peer_new(w->base, ROLE_INTAKE, ROLE_LEDGER, "", &intake_ops, w);
 	new_ledger(w);
 	return w;
 }
@@ -121,9 +121,8 @@ on_answer(struct peer *peer, struct msg *reply, void *arg)
 {
 	struct world *w = arg;
 
-	w->answers[w->answer_count++] = reply->type == MSG_UNDECIDED ?
-	    reply->undecided.event_id :
-	    -1;
+	w->answers[w->answer_count++] =
+	    reply->type == MSG_UNDECIDED ? reply->undecided.event_id : -1;
 }
 
 static void
@@ -209,8 +208,8 @@ late_replies_are_dropped(void **state)
 	/* The ledger lives, intake is started anew. */
 	peer_free(w->intake_of_ledger);
 	turn(w);
-	w->intake_of_ledger = peer_new(w->base, ROLE_INTAKE, ROLE_LEDGER, "",
-	    &intake_ops, w);
+	w->intake_of_ledger =
+	    peer_new(w->base, ROLE_INTAKE, ROLE_LEDGER, "", &intake_ops, w);
 	assert_int_equal(0, socketpair(AF_UNIX, SOCK_STREAM, 0, fds));
 	peer_attach(w->intake_of_ledger, fds[0], 2);
 	peer_attach(w->ledger_of_intake, fds[1], 2);
@@ -319,8 +318,8 @@ another_build_is_refused(void **state)
 	assert_int_equal(0, frame_encode(&hello, &f, &e));
 	assert_int_equal((ssize_t)f.len, write(fds[0], f.bytes, f.len));
 	turn(w);
-	assert_string_equal("HELLO: another build; a restart is pending",
-	    w->broken);
+	assert_string_equal(
+	    "HELLO: another build; a restart is pending", w->broken);
 	frame_free(&f);
 	close(fds[0]);
 	world_free(w);

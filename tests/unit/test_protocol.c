@@ -18,8 +18,7 @@ static char filler[2 * 1024 * 1024];
 static int64_t id_filler[4096];
 
 /* A descriptor of the class a field wants. */
-static int
-fd_of(enum fd_class class)
+static int fd_of(enum fd_class class)
 {
 	int fds[2];
 
@@ -45,8 +44,8 @@ fill(struct msg *m, const struct msg_info *info, bool most, size_t large_most)
 		const struct msg_field *f = &info->fields[i];
 		void *at = (char *)m + f->offset;
 		int64_t bound = most ? f->most : f->least;
-		size_t len = (size_t)bound > large_most ? large_most :
-							  (size_t)bound;
+		size_t len =
+		    (size_t)bound > large_most ? large_most : (size_t)bound;
 
 		switch (f->kind) {
 		case FIELD_I64:
@@ -103,14 +102,14 @@ compare(const struct msg *a, const struct msg *b, const struct msg_info *info)
 			assert_int_equal(*(const bool *)x, *(const bool *)y);
 			break;
 		case FIELD_STR:
-			assert_string_equal(*(const char *const *)x,
-			    *(const char *const *)y);
+			assert_string_equal(
+			    *(const char *const *)x, *(const char *const *)y);
 			break;
 		case FIELD_LARGE:
 			assert_int_equal(bx->len, by->len);
 			if (bx->len != 0)
-				assert_memory_equal(bx->bytes, by->bytes,
-				    bx->len);
+				assert_memory_equal(
+				    bx->bytes, by->bytes, bx->len);
 			break;
 		case FIELD_IDS:
 			assert_int_equal(ix->count, iy->count);
@@ -194,8 +193,8 @@ who_may_send_what(void **state)
 	assert_true(msg_permitted(MSG_RECORD, ROLE_INTAKE, ROLE_LEDGER));
 	assert_false(msg_permitted(MSG_RECORD, ROLE_OUTBOX, ROLE_LEDGER));
 	assert_false(msg_permitted(MSG_RECORD, ROLE_INTAKE, ROLE_OUTBOX));
-	assert_false(msg_permitted(MSG_CREDENTIAL, ROLE_SUPERVISOR,
-	    ROLE_INTAKE));
+	assert_false(
+	    msg_permitted(MSG_CREDENTIAL, ROLE_SUPERVISOR, ROLE_INTAKE));
 	assert_false(msg_permitted(MSG_COUNT, ROLE_INTAKE, ROLE_LEDGER));
 	assert_false(msg_permitted(-1, ROLE_INTAKE, ROLE_LEDGER));
 	assert_false(msg_permitted(0, ROLE_INTAKE, ROLE_LEDGER));
@@ -257,8 +256,8 @@ hostile_frames_are_refused(void **state)
 	memcpy(longer, f.bytes, f.len);
 	longer[4] = 9;
 	longer[f.len] = 0;
-	expect_refused(longer, f.len + 1, NULL, 0,
-	    "PING: the whole has bytes left over");
+	expect_refused(
+	    longer, f.len + 1, NULL, 0, "PING: the whole has bytes left over");
 	longer[4] = 7;
 	expect_refused(longer, f.len - 1, NULL, 0, "PING: nonce ends early");
 	longer[4] = 8;
@@ -267,8 +266,8 @@ hostile_frames_are_refused(void **state)
 	memcpy(longer, f.bytes, f.len);
 	longer[2] = 1;
 	fd = fd_of(FD_SOCKET);
-	expect_refused(longer, f.len, &fd, 1,
-	    "PING: the whole has a surplus descriptor");
+	expect_refused(
+	    longer, f.len, &fd, 1, "PING: the whole has a surplus descriptor");
 	assert_int_equal(-1, fcntl(fd, F_GETFD));
 	longer[0] = longer[1] = 0xff;
 	expect_refused(longer, f.len, NULL, 0, "?: a bad header");
@@ -296,11 +295,11 @@ descriptors_are_checked(void **state)
 
 	encode_link(&f);
 	f.bytes[2] = 0;
-	expect_refused(f.bytes, f.len, NULL, 0,
-	    "LINK: end misses its descriptor");
+	expect_refused(
+	    f.bytes, f.len, NULL, 0, "LINK: end misses its descriptor");
 	f.bytes[2] = 1;
-	expect_refused(f.bytes, f.len, &fd, 1,
-	    "LINK: end is another kind of descriptor");
+	expect_refused(
+	    f.bytes, f.len, &fd, 1, "LINK: end is another kind of descriptor");
 	frame_free(&f);
 }
 

@@ -198,7 +198,8 @@ test_command_line(void **state)
 	settings_free(s);
 	o.driver = codex;
 	assert_null(parse(good, sizeof(good) - 1, &o, 0, &e));
-	assert_non_null(strstr(e.text, "--driver: codex is not in this version"));
+	assert_non_null(
+	    strstr(e.text, "--driver: codex is not in this version"));
 }
 
 /* One change each, and what the error must name. As root. */
