@@ -85,7 +85,11 @@ _Noreturn void role_exit(struct role *role, int code);
  */
 struct peer *role_peer(
     struct role *role, enum role_id peer, const char *attempt);
-/* A value that `status` shows; "" removes it. */
+/*
+ * A value that `status` shows; "" removes it. One name has a meaning: while
+ * there is "trouble", what only a person can mend, connectctl status ends
+ * with EXIT_FAILED.
+ */
 void role_state(struct role *role, const char *name, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* Tell the supervisor that PEER broke the protocol. */

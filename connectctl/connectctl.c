@@ -242,17 +242,27 @@ ask_once(const struct wish *w, const struct paths *paths, json_t *request,
 /* ---- the commands -------------------------------------------------------- */
 
 static bool
-any_is_failing(const json_t *data)
+needs_a_person(const json_t *child)
+{
+	return json_is_true(json_object_get(child, "failing")) ||
+	    json_object_get(json_object_get(child, "values"), "trouble") !=
+	    NULL;
+}
+
+static bool
+is_well(const json_t *data)
 {
 	const json_t *children = json_object_get(data, "children");
+	const json_t *config =
+	    json_object_get(json_object_get(data, "supervisor"), "config");
 	size_t i;
 
 	for (i = 0; i < json_array_size(children); i++) {
-		if (json_is_true(json_object_get(
-			json_array_get(children, i), "failing")))
-			return true;
+		if (needs_a_person(json_array_get(children, i)))
+			return false;
 	}
-	return json_array_size(json_object_get(data, "silent")) > 0;
+	return !json_is_true(json_object_get(config, "unreadable")) &&
+	    json_array_size(json_object_get(data, "silent")) == 0;
 }
 
 /* The connector is not there, but its ledger may be. */
@@ -301,7 +311,7 @@ run_status(const struct wish *w, const struct paths *paths)
 		print_data(data);
 	else
 		text_status(data);
-	code = any_is_failing(data) ? EXIT_FAILED : EXIT_OK;
+	code = is_well(data) ? EXIT_OK : EXIT_FAILED;
 	json_decref(data);
 	return code;
 }

@@ -52,6 +52,7 @@ feed_end(struct feed *f, const char *reason, const char *text)
 	f->state = FEED_ENDED;
 	log_warnx("feed ended: %s: %s", reason, log_safe(text));
 	feed_show(f, "ended: %s: %s", reason, log_safe(text));
+	role_state(f->in->role, "trouble", "nothing is heard: the feed ended");
 }
 
 void
@@ -213,6 +214,8 @@ feed_begin(struct feed *f)
 	f->is_entered = f->is_reentry = f->is_replaying = false;
 	f->served = 0;
 	f->refused = f->gaps = f->unauthorized = f->failures = 0;
+	if (f->state == FEED_ENDED)
+		role_state(f->in->role, "trouble", "%s", "");
 	token_await(f);
 }
 

@@ -159,7 +159,7 @@ send_notice(const char *attempt, struct msg *m, void *arg)
 static void
 show_trouble(const char *text, void *arg)
 {
-	role_state(&self.role, "storage", "%s", log_safe(text));
+	role_state(&self.role, "trouble", "%s", log_safe(text));
 }
 
 static void

@@ -95,6 +95,7 @@ static void
 token_show(struct token *t, const char *text)
 {
 	role_state(&t->o->role, "credential", "%s", text);
+	role_state(&t->o->role, "trouble", "%s", "");
 }
 
 /* Since when nothing is asked, and what ends that. */
@@ -104,9 +105,10 @@ token_show_hold(struct token *t)
 	char until[CLOCK_STAMP_SIZE];
 
 	if (t->hold_until == INT64_MAX) {
-		token_show(t,
-		    "refused for good: credentials.json needs another "
-		    "client_secret, then reload");
+		token_show(t, "refused for good");
+		role_state(&t->o->role, "trouble",
+		    "credentials.json needs another client_secret, then "
+		    "reload");
 		return;
 	}
 	clock_stamp_ns(t->hold_until, until);

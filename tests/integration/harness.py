@@ -395,7 +395,14 @@ class Connector:
         return json.loads(done.stdout)
 
     def status(self):
-        return self.control("status")
+        """What a running connector and its ledger say, be all well (0) or not
+        (1); None when one of them says nothing.
+        """
+        done = self.connectctl("--json", "status")
+        if done.returncode not in (0, 1):
+            return None
+        said = json.loads(done.stdout)
+        return said if said["ok"] and said["data"]["status"] else None
 
     def wait_status(self, condition, timeout=20, what="a status"):
         """The first status for which the condition is true."""

@@ -112,13 +112,17 @@ def test_feed(make_connector, name):
     now = connector.status()["data"]["status"]["positions"]
     assert [p["last_poll_served_id"] for p in now] == [
         p["last_poll_served_id"] for p in position]
-    assert "feed: " in connector.connectctl("status").stdout
+    shown = connector.connectctl("status")
+    assert "feed: " in shown.stdout
+    has_ended = FEED[name][0].startswith("ended")
+    assert shown.returncode == (1 if has_ended else 0)
     check_no_deaths(connector)
     connector.sim.clear_faults()
-    if FEED[name][0].startswith("ended"):
+    if has_ended:
         connector.wait_log("feed ended: ")
         assert connector.connectctl("reload").returncode == 0
     good_end(connector, event_id)
+    assert connector.connectctl("status").returncode == 0
 
 
 def test_feed_that_ended_is_left_by_restart_too(make_connector):

@@ -412,7 +412,8 @@ def test_document_that_goes_bad(make_connector):
     error = status["data"]["supervisor"]["config"]["error"]
     assert str(connector.config_dir / "connect.json") in error
     assert "line 2" in error and "nonsense" in error
-    assert error in connector.connectctl("status").stdout
+    shown = connector.connectctl("status")
+    assert shown.returncode == FAILED and error in shown.stdout
     done = connector.connectctl("reload")
     assert done.returncode == FAILED and error in done.stderr
     event_id = connector.sim.mention()["event_id"]

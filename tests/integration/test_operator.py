@@ -69,13 +69,17 @@ def test_a_refusal_of_the_wrong_endpoint(make_connector):
                         body={"error": "invalid_client"})
     connector.start()
 
-    def credential():
-        return next(child["values"].get("credential", "")
+    def outbox(name):
+        return next(child["values"].get(name, "")
                     for child in connector.status()["data"]["children"]
                     if child["role"] == "outbox")
 
-    wait_for(lambda: credential().startswith("refused for good"),
+    wait_for(lambda: outbox("credential") == "refused for good",
              what="the refusal")
+    assert "client_secret" in outbox("trouble")
+    assert connector.connectctl("status").returncode == 1
     connector.write_credentials(token_endpoint=right)
     assert connector.connectctl("reload").returncode == 0
-    wait_for(lambda: credential() == "good", what="a token")
+    wait_for(lambda: outbox("credential") == "good", what="a token")
+    wait_for(lambda: connector.connectctl("status").returncode == 0,
+             what="all being well")

