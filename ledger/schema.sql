@@ -196,6 +196,7 @@ CREATE TABLE attempts (
 CREATE UNIQUE INDEX attempts_live ON attempts (task_id)
     WHERE state <> 'ended';
 CREATE INDEX attempts_state ON attempts (state);
+CREATE INDEX attempts_launched ON attempts (launched_at DESC, id);
 
 -- ---- messages ------------------------------------------------------------
 
