@@ -47,11 +47,15 @@ def all_ready(connector):
 
 
 def settle(connector, needles=None):
-    """Wait until nothing moves any more; what there is then, checked."""
+    """Wait until nothing moves any more; what there is then, checked. The
+    tokens of tasks are learnt meanwhile, for a re-key replaces them.
+    """
+    needles = needles or new_needles()
     left = []
 
     def is_settled():
         connector.must_run()
+        needles.learn(connector)
         left[:] = promises.unsettled(connector)
         return not left and all_ready(connector)
     try:

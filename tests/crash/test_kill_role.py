@@ -57,7 +57,7 @@ def kill_if_there(connector, role):
     return None
 
 
-def finish(connector, event_id, role, pid, before, needles):
+def finish(connector, event_id, role, pid, before, needles=None):
     """Wait for the end and check all of it; returns how it ended."""
     evidence = stories.settle(connector, needles)
     stories.check_only_death(connector, before, role, pid)
@@ -74,7 +74,7 @@ def test_idle(make_connector, role):
     child = wait_back(connector, role, pid)
     assert (child["restarts"], child["own_deaths"]) == (1, 0)
     event_id, _ = stories.mention(connector)
-    end, _ = finish(connector, event_id, role, pid, before, None)
+    end, _ = finish(connector, event_id, role, pid, before)
     assert end == ("succeeded", "finished")
 
 
@@ -83,10 +83,9 @@ def test_idle_mcpd(make_connector):
     connector = stories.begin(make_connector, script={
         "default": ["get", "kill:mcpd", "ack", "kill:mcpd", "reply",
                     "complete"]})
-    needles = stories.new_needles()
     before = stories.pids(connector)
     event_id, _ = stories.mention(connector)
-    evidence = stories.settle(connector, needles)
+    evidence = stories.settle(connector)
     assert stories.check_end(evidence, event_id, "mcpd") == (
         "succeeded", "finished")
     assert evidence.rows["tasks"][0]["rekeys"] == 2
@@ -188,8 +187,7 @@ def test_outbox_after_the_write(make_connector, kind):
     event_id, _ = stories.mention(connector)
     connector.sim.wait("hits", 1, fault=fault)
     pid = connector.kill("outbox")
-    end, evidence = finish(connector, event_id, "outbox", pid, before,
-                           stories.new_needles())
+    end, evidence = finish(connector, event_id, "outbox", pid, before)
     assert end == ("succeeded", "finished")
     row, = [r for r in evidence.rows["outbox"] if r["kind"] == intent]
     assert row["state"] == "sent" and "adopted" in row["note"]
@@ -205,8 +203,7 @@ def test_outbox_before_the_write(make_connector, kind):
     event_id, _ = stories.mention(connector)
     connector.sim.wait("hits", 1, fault=fault)
     pid = connector.kill("outbox")
-    end, evidence = finish(connector, event_id, "outbox", pid, before,
-                           stories.new_needles())
+    end, evidence = finish(connector, event_id, "outbox", pid, before)
     assert end == ("unknown", "finished")
     row, = stories.doubts(evidence)
     assert row["kind"] == intent
@@ -224,7 +221,7 @@ def test_outbox_with_a_notice(make_connector, when, posted):
     event_id, _ = stories.mention(connector)
     connector.sim.wait("hits", 1, fault=fault)
     connector.kill("outbox")
-    evidence = stories.settle(connector, stories.new_needles())
+    evidence = stories.settle(connector)
     assert stories.outcome_of(evidence, event_id) == ("failed", "finished")
     notice, = stories.notices(evidence, event_id)
     assert notice["state"] == ("sent" if posted else "indeterminate")
@@ -244,7 +241,7 @@ def test_outbox_with_a_guard(make_connector):
     connector.sim.request("POST", "/sim/release", gate)
     connector.sim.wait("hits", 1, fault=fault)
     connector.kill("outbox")
-    evidence = stories.settle(connector, stories.new_needles())
+    evidence = stories.settle(connector)
     guard, = [r for r in evidence.rows["outbox"] if r["kind"] == "guard_ack"]
     if guard["state"] != "canceled":
         assert guard["state"] == "sent"
@@ -282,8 +279,7 @@ def test_dispatcher_with_a_running_attempt(make_connector, name):
     before = stories.pids(connector)
     event_id, _ = stories.mention(connector)
     end, evidence = finish(connector, event_id, "dispatcher",
-                           before["dispatcher"][0], before,
-                           stories.new_needles())
+                           before["dispatcher"][0], before)
     assert end == (outcome, "lost")
     assert len(stories.notices(evidence, event_id)) == told
     assert len([r for r in evidence.agent if r["what"] == "prompt"]) == 1
@@ -304,8 +300,7 @@ def test_while_the_recording_is_read(make_connector, role):
     pid = connector.kill(role)
     wait_back(connector, role, pid)
     connector.sim.release(READ)
-    end, _ = finish(connector, event_id, role, pid, before,
-                    stories.new_needles())
+    end, _ = finish(connector, event_id, role, pid, before)
     assert end == ("succeeded", "finished")
 
 

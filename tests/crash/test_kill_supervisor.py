@@ -52,10 +52,12 @@ def settle_or_held(connector, needles=None):
     """The settled end; or None when an attempt is held and nothing else
     moves: it was launched and no process of it was recorded (no cgroup).
     """
+    needles = needles or stories.new_needles()
     result = []
 
     def look():
         connector.must_run()
+        needles.learn(connector)
         left = promises.unsettled(connector)
         if not stories.all_ready(connector):
             return False
@@ -119,7 +121,7 @@ def test_idle(make_connector):
     assert connector.connectctl("status").returncode == 69
     connector.start().wait_entered()
     event_id, _ = stories.mention(connector)
-    evidence = stories.settle(connector, stories.new_needles())
+    evidence = stories.settle(connector)
     assert stories.outcome_of(evidence, event_id) == ("succeeded", "finished")
 
 
@@ -131,7 +133,7 @@ def test_what_came_meanwhile(make_connector):
     kill_supervisor(connector)
     second = connector.sim.mention()["event_id"]
     connector.start()
-    evidence = stories.settle(connector, stories.new_needles())
+    evidence = stories.settle(connector)
     for event_id in (first, second):
         assert stories.outcome_of(evidence, event_id) == ("succeeded",
                                                           "finished")
@@ -186,7 +188,7 @@ def test_at_a_line(make_connector, line):
     event_id, start = stories.mention(connector)
     connector.wait_line(start=start, **LINES[line])
     kill_supervisor(connector)
-    run_again(connector, event_id, stories.new_needles())
+    run_again(connector, event_id)
 
 
 # ---- at chosen ones --------------------------------------------------------
@@ -217,7 +219,7 @@ def test_with_a_running_attempt(make_connector, name):
         if p.comm in ("claude", "sleep")]
     assert len(left) == 2, left
     connector.start()
-    evidence = stories.settle(connector, stories.new_needles())
+    evidence = stories.settle(connector)
     assert not any(map(processes.is_running, left))
     assert stories.check_end(evidence, event_id, "supervisor") == (
         outcome, "lost")
@@ -236,7 +238,7 @@ def test_between_claim_and_receipt(make_connector, when, state):
     connector.sim.wait("hits", 1, fault=fault)
     kill_supervisor(connector)
     connector.start()
-    evidence = stories.settle(connector, stories.new_needles())
+    evidence = stories.settle(connector)
     notice, = stories.notices(evidence, event_id)
     assert notice["state"] == state
     assert len(evidence.messages) == (state == "sent")
@@ -282,7 +284,7 @@ def test_leaderless_group(make_connector):
         harness.wait_for(lambda: not processes.is_running(grandchild),
                          what="the grandchild's end")
         connector.start()
-    evidence = stories.settle(connector, stories.new_needles())
+    evidence = stories.settle(connector)
     assert not processes.is_running(grandchild)
     assert stories.check_end(evidence, event_id, "supervisor") == (
         "unknown", "lost")

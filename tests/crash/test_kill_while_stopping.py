@@ -9,8 +9,10 @@ import processes
 import stories
 
 STOPPED = 143
-# The stop's bound is a minute; an agent that ends when asked needs none of it.
+# The stop's bound is a minute. It takes as long as an agent that does not end
+# when asked is given, so that the kill falls into it.
 SOON = 15
+GRACES = {"cancel_grace": "500ms", "close_grace": "200ms"}
 
 
 def kill_when_stopping(connector, role, number):
@@ -23,12 +25,11 @@ def kill_when_stopping(connector, role, number):
 
 @pytest.mark.parametrize("role", ["ledger", "intake", "outbox", "mcpd"])
 def test_a_death_in_the_stop(make_connector, role):
-    connector = stories.begin(make_connector, script={
-        "default": ["get", "sleep:200", "linger"]})
-    event_id, start = stories.mention(connector)
-    connector.wait_line(start=start, type="dispatch", state="running")
-    harness.wait_for(lambda: connector.agent_records("step"),
-                     what="a working agent")
+    connector = stories.begin(make_connector, limits=GRACES, script={
+        "default": ["get", "linger-deaf"]})
+    event_id, _ = stories.mention(connector)
+    harness.wait_for(lambda: connector.agent_records("deaf"),
+                     what="a deaf agent")
     kill_when_stopping(connector, role, harness.signal.SIGTERM)
     assert connector.wait_end(SOON) == STOPPED
     connector.start()
