@@ -113,7 +113,8 @@ class Director:
         self.listener.bind(str(path))
         os.chmod(path, 0o777)
         self.listener.listen()
-        threading.Thread(target=self.serve, daemon=True).start()
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
 
     def serve(self):
         while True:
@@ -157,6 +158,12 @@ class Director:
         return {"reached": self.connector.event_state(int(event_id))}
 
     def close(self):
+        """The thread first: one that waits in accept() would take what comes
+        to the next socket of the same number.
+        """
+        with contextlib.suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)
+        self.thread.join(10)
         self.listener.close()
 
 

@@ -66,10 +66,9 @@ def test_death_while_a_reply_is_out(start):
     sim.gate(POST_COMMENT)
     event_id = sim.mention()["event_id"]
     sim.wait("held", 1)
-    before = connector.roles()["mcpd"]
-    connector.kill("mcpd")
-    wait_for(lambda: connector.roles().get("mcpd", before) != before,
-             what="another mcpd")
+    killed = connector.kill("mcpd")
+    wait_for(lambda: [p for p in connector.roles().get("mcpd", [])
+                      if p.pid != killed], what="another mcpd")
     sim.release(POST_COMMENT)
     assert_told_once(settled(connector, event_id), sim.messages())
     assert len(connector.agent_records("server_start")) == 1

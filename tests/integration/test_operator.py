@@ -47,13 +47,13 @@ def check_not_started(connector, text):
 
 
 def test_a_route_that_the_worker_may_not_enter(make_connector):
-    connector = make_connector().start()
+    connector = make_connector().start().wait_entered()
     connector.route.chmod(0)
     check_not_started(connector, "%s: Permission denied" % connector.route)
 
 
 def test_a_route_that_is_a_link(make_connector):
-    connector = make_connector().start()
+    connector = make_connector().start().wait_entered()
     real = connector.route.rename(connector.route.with_name("elsewhere"))
     connector.route.symlink_to(real)
     check_not_started(connector, "%s: a symbolic link; name the directory "

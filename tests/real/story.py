@@ -83,7 +83,7 @@ def assert_no_call_failed(model):
 
 def another_mcpd(connector):
     """Kill the task's mcpd and wait until there is another."""
-    before = connector.roles()["mcpd"]
-    connector.kill("mcpd")
-    harness.wait_for(lambda: connector.roles().get("mcpd", before) != before,
+    killed = connector.kill("mcpd")
+    harness.wait_for(lambda: [p for p in connector.roles().get("mcpd", [])
+                              if p.pid != killed],
                      what="another mcpd")
