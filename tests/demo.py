@@ -20,6 +20,7 @@ SCRIPT = {"default": ["get", "ack", "read", "work",
                       "reply:Fixed: the date picker opens again.",
                       "complete"]}
 LIMITS = {"feed_poll": "200ms", "guard_delay": "30s"}
+BOOST = "POST /{a}/recordings/{id}/boosts.json"
 TITLES = {
     "supervisor": "starts, watches and ends all others",
     "ledger": "the only one that opens ledger.db",
@@ -94,6 +95,8 @@ def tell_story(story, connector):
     """One mention and all that follows. Returns what the last line says."""
     sim = connector.sim
     start = connector.line_count()
+    # Until its processes were seen, the task gets no further than this.
+    sim.gate(BOOST)
     story.start = time.monotonic()
     sim.mention(REQUEST)
     story.tell("mentioned", time.monotonic(),
@@ -115,6 +118,7 @@ def tell_story(story, connector):
     line("running", "The agent's process runs; it is told only the event's "
          "number", type="dispatch", attempt_id=attempt, state="running")
     table = process_table(connector)
+    sim.release(BOOST)
     tell_processes(story, table)
     pulled = wait_answer(connector, "basecamp_connect", "get_dispatch")
     story.tell("pulled", pulled["at"], "The agent pulled its dispatch")
