@@ -81,16 +81,22 @@ class Windows:
 
 
 def measure(make_connector):
-    """One undisturbed story; its windows."""
+    """Three undisturbed stories; the windows of the fastest, so that few kills
+    come too late.
+    """
     connector = begin(make_connector)
-    at = time.monotonic()
-    _, start = mention(connector)
-    launched = connector.wait_line(start=start, type="dispatch",
-                                   state="launching")
-    ended = connector.wait_line(start=start, type="dispatch", state="ended")
-    evidence = settle(connector)
-    assert outcome_of(evidence, 1) == ("succeeded", "finished")
-    return Windows(launched["_time"] - at, ended["_time"] - at)
+    found = []
+    for _ in range(3):
+        at = time.monotonic()
+        event_id, start = mention(connector)
+        launched, ended = [
+            connector.wait_line(start=start, type="dispatch", state=state)
+            for state in ("launching", "ended")]
+        evidence = settle(connector)
+        assert outcome_of(evidence, event_id) == ("succeeded", "finished")
+        found.append((ended["_time"] - at, launched["_time"] - at))
+    ended, launched = min(found)
+    return Windows(launched, ended)
 
 
 def wait_until(at):
@@ -191,13 +197,14 @@ def check_only_death(connector, before, role, pid):
     """Of all children only that one has died, and only by the kill."""
     after = pids(connector)
     for name in harness.ROLES:
-        if name == role:
+        if name == role and pid is not None:
             assert after[name] != [pid] and len(after[name]) == 1
         else:
             assert after[name] == before[name], name
     for child in connector.status()["data"]["children"]:
-        assert child["restarts"] == (child["role"] == role), child
+        assert child["restarts"] == (
+            child["role"] == role and pid is not None), child
         assert child["own_deaths"] == 0, child
     told = [line for line in deaths_logged(connector)
-            if "(pid %d)" % pid not in line]
+            if "(pid %s)" % pid not in line]
     assert told == [], told

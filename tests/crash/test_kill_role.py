@@ -3,6 +3,7 @@ chosen ones. It is back at once, no other child is touched, and the six
 promises hold.
 """
 
+import signal
 import time
 
 import pytest
@@ -49,16 +50,24 @@ def wait_back(connector, role, pid, timeout=10):
     return next(c for c in status["data"]["children"] if c["role"] == role)
 
 
-def kill_if_there(connector, role):
-    """The pid killed; None when there is no such process any more."""
-    found = connector.roles().get(role)
-    if found and processes.send_signal(found[0], 9):
-        return found[0].pid
-    return None
+def kill_when_there(connector, role, start):
+    """The pid killed, at once or as soon as there is such a process; None
+    when the story ended first: an mcpd comes and goes.
+    """
+    def look():
+        found = connector.roles().get(role)
+        if found and processes.send_signal(found[0], signal.SIGKILL):
+            return found[0].pid
+        return connector.has_line(start, type="dispatch", state="ended")
+    pid = harness.wait_for(look, what="a process to kill")
+    assert pid is not True or role == "mcpd"
+    return None if pid is True else pid
 
 
 def finish(connector, event_id, role, pid, before, needles=None):
-    """Wait for the end and check all of it; returns how it ended."""
+    """Wait for the end and check all of it; returns how it ended. PID is
+    what was killed, None for nothing.
+    """
     evidence = stories.settle(connector, needles)
     stories.check_only_death(connector, before, role, pid)
     return stories.check_end(evidence, event_id, role), evidence
@@ -118,16 +127,13 @@ def test_at_a_random_moment(make_connector, windows, role, fraction):
     needles = stories.new_needles()
     before = stories.pids(connector)
     at = time.monotonic() + windows.moment(role, fraction)
-    event_id, _ = stories.mention(connector)
+    event_id, start = stories.mention(connector)
     stories.wait_until(at)
-    pid = kill_if_there(connector, role)
+    pid = kill_when_there(connector, role, start)
     needles.learn(connector)
-    if pid is None:
-        # Only an mcpd comes and goes, and this story was faster or slower.
-        assert role == "mcpd"
-        role = None
-    end, _ = finish(connector, event_id, role, pid or 0, before, needles)
-    print("%s at %.3f of the story: %s" % (role, fraction, end))
+    end, _ = finish(connector, event_id, role, pid, before, needles)
+    print("%s at %.3f of the story: %s%s" % (
+        role, fraction, end, "" if pid else " (nothing killed)"))
 
 
 # ---- when a line says what has just been committed -------------------------
@@ -158,12 +164,9 @@ def test_at_a_line(make_connector, role, line):
     before = stories.pids(connector)
     event_id, start = stories.mention(connector)
     connector.wait_line(start=start, **LINES[line])
-    pid = kill_if_there(connector, role)
+    pid = kill_when_there(connector, role, start)
     needles.learn(connector)
-    if pid is None:
-        assert role == "mcpd"
-        role = None
-    finish(connector, event_id, role, pid or 0, before, needles)
+    finish(connector, event_id, role, pid, before, needles)
 
 
 # ---- an outbox between claim and receipt -----------------------------------

@@ -380,6 +380,12 @@ class Connector:
         return dict(found[1], _index=found[0],
                     _time=self.lines.times[found[0]])
 
+    def has_line(self, start, **fields):
+        """Is there a line from index start on with these members by now?"""
+        return any(
+            all(line.get(name) == want for name, want in fields.items())
+            for line in map(json.loads, self.lines.all[start:]))
+
     def line_count(self):
         return len(self.lines.all)
 
