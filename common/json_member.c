@@ -31,9 +31,9 @@ member_find(const json_t *object, const char *name, enum json_need need,
 	return *value == NULL ? 0 : wrong(e, EINVAL, name, "is null");
 }
 
-int
-json_member_int(const json_t *object, const char *name, enum json_need need,
-    int64_t *out, struct error *e)
+static int
+member_integer(const json_t *object, const char *name, enum json_need need,
+    bool is_id, int64_t *out, struct error *e)
 {
 	json_t *value;
 	int found = member_find(object, name, need, &value, e);
@@ -42,25 +42,24 @@ json_member_int(const json_t *object, const char *name, enum json_need need,
 		return found;
 	if (!json_is_integer(value))
 		return wrong(e, EINVAL, name, "is not an integer");
+	if (is_id && json_integer_value(value) < 1)
+		return wrong(e, ERANGE, name, "is not above 0");
 	*out = json_integer_value(value);
 	return 0;
+}
+
+int
+json_member_int(const json_t *object, const char *name, enum json_need need,
+    int64_t *out, struct error *e)
+{
+	return member_integer(object, name, need, false, out, e);
 }
 
 int
 json_member_id(const json_t *object, const char *name, enum json_need need,
     int64_t *out, struct error *e)
 {
-	json_t *value;
-	int found = member_find(object, name, need, &value, e);
-
-	if (found != 1)
-		return found;
-	if (!json_is_integer(value))
-		return wrong(e, EINVAL, name, "is not an integer");
-	if (json_integer_value(value) < 1)
-		return wrong(e, ERANGE, name, "is not above 0");
-	*out = json_integer_value(value);
-	return 0;
+	return member_integer(object, name, need, true, out, e);
 }
 
 int
