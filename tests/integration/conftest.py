@@ -25,6 +25,8 @@ def pytest_configure(config):
         "markers", "real_agents: needs real coding agents; opt-in")
     config.addinivalue_line(
         "markers", "walls: needs what a sanitizer build leaves out")
+    config.addinivalue_line(
+        "markers", "trap(name): proves that trap or invariant of the ledger")
 
 
 def pytest_collection_modifyitems(config, items):
