@@ -53,6 +53,8 @@ HANDLER(in_doubt);
 HANDLER(next_sending);
 /* reconcile.c */
 HANDLER(listed);
+/* resolve.c */
+HANDLER(resolve);
 /* renewal.c */
 HANDLER(renewal_hold);
 HANDLER(renewal_hold_of);

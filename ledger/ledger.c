@@ -22,6 +22,7 @@
 const handler ledger_handlers[MSG_COUNT] = {
     [MSG_QUERY] = handle_query,
     [MSG_IDENTITY] = handle_identity,
+    [MSG_RESOLVE] = handle_resolve,
     [MSG_CONNECTION] = handle_connection,
     [MSG_ENTRY] = handle_entry,
     [MSG_RECORD] = handle_record,

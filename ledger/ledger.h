@@ -23,6 +23,7 @@
  *	intent.c	what is to be posted, written once
  *	claim.c		CLAIM: what is due and still called for
  *	outbox.c	what became of a claim; reconcile.c LISTED
+ *	resolve.c	RESOLVE: what a person says became of a message
  *	renewal.c	what the token endpoint forbade
  *	lifecycle.c	the connector's own messages, when and in what words
  *	lines.c		the lines of stdout (operator.md 5.4)

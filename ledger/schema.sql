@@ -274,8 +274,10 @@ CREATE TABLE decisions (
 	id INTEGER PRIMARY KEY AUTOINCREMENT,
 	nonce TEXT UNIQUE,			-- connectctl's, for a repeat
 	action TEXT NOT NULL CHECK (action IN ('hold', 'release', 'redispatch',
-	    'discard', 'shadow_promote', 'import')),
-	event_id INTEGER,			-- NULL: of the whole ledger
+	    'discard', 'shadow_promote', 'import', 'resolve', 'settle')),
+	event_id INTEGER,			-- NULL: of no single record
+	intent_id INTEGER REFERENCES outbox (id),	-- resolve
+	attempt_id TEXT REFERENCES attempts (id),	-- settle
 	decided_by TEXT NOT NULL CHECK (decided_by <> ''),
 	decided_at TEXT NOT NULL,
 	from_state TEXT NOT NULL DEFAULT '',
@@ -283,7 +285,9 @@ CREATE TABLE decisions (
 	from_outcome TEXT NOT NULL DEFAULT '',
 	to_state TEXT NOT NULL DEFAULT '',
 	superseded_task_id INTEGER,
-	note TEXT NOT NULL DEFAULT ''
+	note TEXT NOT NULL DEFAULT '',
+	CHECK ((action = 'resolve') = (intent_id IS NOT NULL)),
+	CHECK ((action = 'settle') = (attempt_id IS NOT NULL))
 );
 CREATE INDEX decisions_event ON decisions (event_id, id);
 

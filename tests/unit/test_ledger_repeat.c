@@ -85,6 +85,16 @@ guard_claimed(struct fixture *f)
 	(void)claim(f, NONCE_1);
 }
 
+static void
+guard_doubted(struct fixture *f)
+{
+	struct msg m = {.type = MSG_IN_DOUBT};
+
+	guard_claimed(f);
+	m.in_doubt = (struct msg_in_doubt){1, NONCE_1, 10, "listing failed"};
+	(void)fixture_get(f, &m, ROLE_OUTBOX, "", MSG_SETTLED);
+}
+
 /* ---- the requests ------------------------------------------------------ */
 
 static const int64_t candidates[] = {77};
@@ -161,6 +171,15 @@ static const struct {
 	NULL},
     {guard_claimed, ROLE_OUTBOX,
 	{.type = MSG_LISTED, .listed = {1, NONCE_1, {candidates, 1}}}, NULL},
+    {guard_doubted, ROLE_SUPERVISOR,
+	{.type = MSG_RESOLVE, .resolve = {NONCE_2, "local:a", 1, "sent", 77}},
+	NULL},
+    {guard_doubted, ROLE_SUPERVISOR,
+	{.type = MSG_RESOLVE, .resolve = {NONCE_2, "local:a", 1, "abandon", 0}},
+	NULL},
+    {guard_doubted, ROLE_SUPERVISOR,
+	{.type = MSG_RESOLVE, .resolve = {NONCE_2, "local:a", 1, "resend", 0}},
+	NULL},
     {nothing, ROLE_OUTBOX,
 	{.type = MSG_RENEWAL_HOLD,
 	    .renewal_hold = {NONCE_1, "throttled", STAMP}},
@@ -247,6 +266,10 @@ assert_same_answer(const struct msg *a, const struct msg *b)
 		break;
 	case MSG_SETTLED:
 		assert_string_equal(a->settled.state, b->settled.state);
+		break;
+	case MSG_RESOLVED:
+		assert_string_equal(a->resolved.state, b->resolved.state);
+		assert_false(b->resolved.changed);
 		break;
 	case MSG_INSTRUCTION:
 		assert_int_equal(
