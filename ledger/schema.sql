@@ -3,9 +3,13 @@
 -- Every timestamp is TEXT, UTC, YYYY-MM-DDTHH:MM:SS.nnnnnnnnnZ, so that the
 -- order of the text is the order of time. Booleans are INTEGER 0 or 1.
 --
--- The triggers hold this program's own writes to the lifecycle. Each refusal
--- is RAISE(ABORT): it undoes its statement and nothing else, so that one
--- request of a group may fail alone.
+-- The triggers hold this program's own writes to the lifecycle: what no edge of
+-- a machine (docs/lifecycle.md) allows, the tables refuse. Each refusal is
+-- RAISE(ABORT): it undoes its statement and nothing else, so that one request
+-- of a group may fail alone. RAISE(IGNORE) leaves the row that is there as it
+-- is. Rows are born by the triggers named *_begin_*, which also keep INSERT OR
+-- REPLACE from putting a row in another's place, since that runs no trigger of
+-- the row it deletes.
 
 CREATE TABLE schema_migrations (
 	version INTEGER PRIMARY KEY,
@@ -310,6 +314,42 @@ WHERE t.withdrawn_at IS NULL AND t.task_id = (SELECT MAX(o.task_id)
     FROM task_events o
     WHERE o.event_id = t.event_id AND o.withdrawn_at IS NULL);
 
+-- A record begins seen; only an import's tombstone begins where it ends. What
+-- the feed serves again leaves a known id as it is.
+CREATE TRIGGER events_begin_seen
+BEFORE INSERT ON events
+WHEN NEW.state <> 'seen' AND NOT (NEW.state = 'discarded'
+    AND NEW.reason = 'imported_done' AND NEW.lane = 'import'
+    AND NEW.content_dropped = 1)
+OR EXISTS (SELECT 1 FROM events WHERE id = NEW.id)
+BEGIN
+	SELECT CASE WHEN EXISTS (SELECT 1 FROM events WHERE id = NEW.id)
+	    THEN RAISE(IGNORE) ELSE RAISE(ABORT, 'a record begins seen') END;
+END;
+
+-- Whoever asks: a person's edges are among them. What is final is below.
+CREATE TRIGGER events_state_edges
+BEFORE UPDATE OF state ON events
+WHEN NEW.state IS NOT OLD.state
+AND OLD.state NOT IN ('completed', 'discarded')
+AND instr(CASE OLD.state
+    WHEN 'seen' THEN ' admitted queued blocked discarded '
+    WHEN 'admitted' THEN ' queued blocked dispatched discarded held '
+    WHEN 'queued' THEN ' blocked dispatched discarded held '
+    WHEN 'blocked' THEN ' admitted queued dispatched discarded '
+    WHEN 'dispatched' THEN ' admitted blocked completed '
+    WHEN 'held' THEN ' admitted queued blocked discarded '
+    ELSE '' END, ' ' || NEW.state || ' ') = 0
+BEGIN
+	SELECT RAISE(ABORT, 'a record does not move so');
+END;
+
+CREATE TRIGGER events_are_not_deleted
+BEFORE DELETE ON events
+BEGIN
+	SELECT RAISE(ABORT, 'a known id stays known');
+END;
+
 -- Completed and discarded are the end, but for a person's three ways out.
 CREATE TRIGGER events_terminal_is_terminal
 BEFORE UPDATE OF state ON events
@@ -395,6 +435,20 @@ END;
 
 -- ---- what holds tasks ----------------------------------------------------
 
+CREATE TRIGGER tasks_begin_live
+BEFORE INSERT ON tasks
+WHEN NEW.superseded_at IS NOT NULL OR NEW.ended_at IS NOT NULL
+OR EXISTS (SELECT 1 FROM tasks WHERE id = NEW.id)
+BEGIN
+	SELECT RAISE(ABORT, 'a task begins live');
+END;
+
+CREATE TRIGGER tasks_are_not_deleted
+BEFORE DELETE ON tasks
+BEGIN
+	SELECT RAISE(ABORT, 'a task stays recorded');
+END;
+
 CREATE TRIGGER tasks_supersession_is_final
 BEFORE UPDATE OF superseded_at ON tasks
 WHEN OLD.superseded_at IS NOT NULL
@@ -468,6 +522,16 @@ OR NOT EXISTS (SELECT 1 FROM events WHERE id = NEW.event_id
     AND state IN ('admitted', 'queued', 'dispatched'))
 BEGIN
 	SELECT RAISE(ABORT, 'only waiting records join, and only live tasks');
+END;
+
+CREATE TRIGGER task_events_begin_admitted
+BEFORE INSERT ON task_events
+WHEN NEW.delivery <> 'admitted' OR NEW.guard NOT IN ('', 'armed')
+OR COALESCE(NEW.pulled_at, NEW.withdrawn_at, NEW.retired_at) IS NOT NULL
+OR EXISTS (SELECT 1 FROM task_events t WHERE t.event_id = NEW.event_id
+    AND (t.retired_at IS NULL OR t.task_id = NEW.task_id))
+BEGIN
+	SELECT RAISE(ABORT, 'a row begins unseen, its guard unsettled');
 END;
 
 CREATE TRIGGER task_events_one_live_task_per_conversation
@@ -623,6 +687,22 @@ END;
 
 -- ---- what holds attempts and messages ------------------------------------
 
+CREATE TRIGGER attempts_begin_launching
+BEFORE INSERT ON attempts
+WHEN NEW.state <> 'launching'
+OR EXISTS (SELECT 1 FROM attempts WHERE id = NEW.id)
+OR EXISTS (SELECT 1 FROM attempts a WHERE a.task_id = NEW.task_id
+    AND (a.seq = NEW.seq OR a.state <> 'ended'))
+BEGIN
+	SELECT RAISE(ABORT, 'an attempt begins launching');
+END;
+
+CREATE TRIGGER attempts_are_not_deleted
+BEFORE DELETE ON attempts
+BEGIN
+	SELECT RAISE(ABORT, 'an attempt stays recorded');
+END;
+
 CREATE TRIGGER attempts_state_moves_forward
 BEFORE UPDATE OF state, stop_reason ON attempts
 WHEN (CASE NEW.state WHEN 'launching' THEN 0 WHEN 'running' THEN 1
@@ -641,17 +721,36 @@ BEGIN
 	SELECT RAISE(ABORT, 'held: nothing is started');
 END;
 
+-- What is asked for twice under one key is one message.
+CREATE TRIGGER outbox_begin_pending
+BEFORE INSERT ON outbox
+WHEN NEW.state <> 'pending'
+OR EXISTS (SELECT 1 FROM outbox WHERE id = NEW.id)
+OR EXISTS (SELECT 1 FROM outbox WHERE intent_key = NEW.intent_key)
+BEGIN
+	SELECT CASE WHEN EXISTS (SELECT 1 FROM outbox
+	    WHERE intent_key = NEW.intent_key) THEN RAISE(IGNORE)
+	    ELSE RAISE(ABORT, 'a message begins pending') END;
+END;
+
+-- The digit is `refused`: only what Basecamp refused was surely not posted.
 CREATE TRIGGER outbox_state_edges
-BEFORE UPDATE OF state ON outbox
-WHEN NEW.state IS NOT OLD.state
-AND NOT (OLD.state = 'pending' AND NEW.state IN ('sending', 'canceled'))
-AND NOT (OLD.state = 'sending'
-    AND NEW.state IN ('sent', 'indeterminate', 'canceled'))
-AND NOT (OLD.state = 'indeterminate'
-    AND NEW.state IN ('sent', 'abandoned', 'pending'))
-AND NOT (OLD.state = 'canceled' AND OLD.refused = 1 AND NEW.state = 'pending')
+BEFORE UPDATE OF state, refused ON outbox
+WHEN (NEW.state IS NOT OLD.state OR NEW.refused IS NOT OLD.refused)
+AND instr(CASE OLD.state || OLD.refused
+    WHEN 'pending0' THEN ' sending0 canceled0 '
+    WHEN 'sending0' THEN ' sent0 indeterminate0 canceled1 '
+    WHEN 'indeterminate0' THEN ' sent0 abandoned0 pending0 '
+    WHEN 'canceled1' THEN ' pending0 '
+    ELSE '' END, ' ' || NEW.state || NEW.refused || ' ') = 0
 BEGIN
 	SELECT RAISE(ABORT, 'a message does not move so');
+END;
+
+CREATE TRIGGER outbox_is_not_deleted
+BEFORE DELETE ON outbox
+BEGIN
+	SELECT RAISE(ABORT, 'a message stays recorded');
 END;
 
 CREATE TRIGGER outbox_receipt_is_final
@@ -687,4 +786,108 @@ AND (SELECT COUNT(*) FROM outbox WHERE event_id = NEW.event_id
     AND kind = NEW.kind AND task_id = NEW.task_id) >= 20
 BEGIN
 	SELECT RAISE(ABORT, 'a worker posts at most 20 of a kind an event');
+END;
+
+-- ---- what holds the feed's rows --------------------------------------------
+
+-- The only safe re-entry when the position is lost.
+CREATE TRIGGER checkpoints_served_id_moves_forward
+BEFORE UPDATE OF last_poll_served_id ON checkpoints
+WHEN NEW.last_poll_served_id < OLD.last_poll_served_id
+BEGIN
+	SELECT RAISE(ABORT, 'the served id never goes back');
+END;
+
+CREATE TRIGGER checkpoints_are_not_deleted
+BEFORE DELETE ON checkpoints
+BEGIN
+	SELECT RAISE(ABORT, 'a checkpoint keeps its served id');
+END;
+
+CREATE TRIGGER losses_resolve_once
+BEFORE UPDATE OF resolved_at ON losses
+WHEN OLD.resolved_at IS NOT NULL AND NEW.resolved_at IS NOT OLD.resolved_at
+BEGIN
+	SELECT RAISE(ABORT, 'a loss is resolved once');
+END;
+
+CREATE TRIGGER losses_are_not_deleted
+BEFORE DELETE ON losses
+BEGIN
+	SELECT RAISE(ABORT, 'a loss stays recorded');
+END;
+
+CREATE TRIGGER loss_ids_begin_missing_or_known
+BEFORE INSERT ON loss_ids
+WHEN NEW.state NOT IN ('missing', 'never_lost')
+OR EXISTS (SELECT 1 FROM loss_ids WHERE loss_id = NEW.loss_id
+    AND event_id = NEW.event_id)
+BEGIN
+	SELECT CASE WHEN EXISTS (SELECT 1 FROM loss_ids
+	    WHERE loss_id = NEW.loss_id AND event_id = NEW.event_id)
+	    THEN RAISE(IGNORE)
+	    ELSE RAISE(ABORT, 'a lost id begins missing, or is known') END;
+END;
+
+CREATE TRIGGER loss_ids_state_edges
+BEFORE UPDATE OF state ON loss_ids
+WHEN NEW.state IS NOT OLD.state
+AND NOT (OLD.state = 'missing' AND NEW.state IN ('recovered', 'unrecovered'))
+AND NOT (OLD.state = 'unrecovered' AND NEW.state = 'recovered')
+BEGIN
+	SELECT RAISE(ABORT, 'a lost id does not move so');
+END;
+
+CREATE TRIGGER loss_ids_are_not_deleted
+BEFORE DELETE ON loss_ids
+BEGIN
+	SELECT RAISE(ABORT, 'a lost id stays recorded');
+END;
+
+CREATE TRIGGER gaps_are_not_changed
+BEFORE UPDATE ON gaps
+BEGIN
+	SELECT RAISE(ABORT, 'a gap is written once');
+END;
+
+CREATE TRIGGER gaps_are_not_deleted
+BEFORE DELETE ON gaps
+BEGIN
+	SELECT RAISE(ABORT, 'a gap stays recorded');
+END;
+
+-- ---- what holds persons' words ---------------------------------------------
+
+-- First setter, cause and time stay: a second hold moves the generation only.
+CREATE TRIGGER hold_marker_moves_its_generation
+BEFORE UPDATE ON hold_marker
+WHEN NEW.id IS NOT OLD.id OR NEW.cause IS NOT OLD.cause
+OR NEW.held_by IS NOT OLD.held_by OR NEW.held_at IS NOT OLD.held_at
+OR NEW.generation < OLD.generation
+BEGIN
+	SELECT RAISE(ABORT, 'of a hold only the generation moves on');
+END;
+
+CREATE TRIGGER generations_are_not_changed
+BEFORE UPDATE ON generations
+BEGIN
+	SELECT RAISE(ABORT, 'a generation is written once');
+END;
+
+CREATE TRIGGER generations_are_not_deleted
+BEFORE DELETE ON generations
+BEGIN
+	SELECT RAISE(ABORT, 'a generation stays recorded');
+END;
+
+CREATE TRIGGER decisions_are_not_changed
+BEFORE UPDATE ON decisions
+BEGIN
+	SELECT RAISE(ABORT, 'a decision is written once');
+END;
+
+CREATE TRIGGER decisions_are_not_deleted
+BEFORE DELETE ON decisions
+BEGIN
+	SELECT RAISE(ABORT, 'a decision stays recorded');
 END;

@@ -339,6 +339,27 @@ sql_ok(struct fixture *f, const char *fmt, ...)
 	free(text);
 }
 
+static void
+triggers_set(struct fixture *f, int on)
+{
+	assert_int_equal(SQLITE_OK,
+	    sqlite3_db_config(
+		f->l.db, SQLITE_DBCONFIG_ENABLE_TRIGGER, on, NULL));
+}
+
+void
+sql_put(struct fixture *f, const char *fmt, ...)
+{
+	char *text;
+
+	SQL_TEXT(text, fmt);
+	triggers_set(f, 0);
+	if (sqlite3_exec(f->l.db, text, NULL, NULL, NULL) != SQLITE_OK)
+		fail_msg("%s: %s", text, sqlite3_errmsg(f->l.db));
+	triggers_set(f, 1);
+	free(text);
+}
+
 void
 sql_refused(struct fixture *f, const char *fmt, ...)
 {

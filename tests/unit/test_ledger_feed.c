@@ -93,7 +93,7 @@ a_lost_id_is_recovered_when_it_comes(void **state)
 {
 	struct fixture *f = *state;
 
-	sql_ok(f,
+	sql_put(f,
 	    "INSERT INTO losses (detected_at, dropped_count,"
 	    " repair_since, deadline_at) VALUES ('d', 3, 100, 'd');"
 	    "INSERT INTO loss_ids VALUES (1, 101, 'missing'),"
@@ -106,7 +106,7 @@ a_lost_id_is_recovered_when_it_comes(void **state)
 		"SELECT group_concat(state, ' ') FROM"
 		" (SELECT state FROM loss_ids ORDER BY event_id)"));
 	/* Also a known one: its loss may be newer than its row. */
-	sql_ok(f,
+	sql_put(f,
 	    "UPDATE loss_ids SET state = 'missing'"
 	    " WHERE event_id = 101");
 	(void)record_event(f, 101);

@@ -528,10 +528,10 @@ a_rival_of_the_same_text_is_a_doubt(void **state)
 
 	admitted(f, 101);
 	for (i = 0; i < sizeof(rivals) / sizeof(rivals[0]); i++) {
-		sql_ok(f, "DELETE FROM outbox");
+		sql_put(f, "DELETE FROM outbox");
 		id = intent_at(f, "comment", 700, "<p>hi there</p>");
 		assert_int_equal(id, claim(f, NONCE_1)->claimed.intent_id);
-		sql_ok(f,
+		sql_put(f,
 		    "INSERT INTO outbox (intent_key, kind, state, bucket_id,"
 		    " message_kind, recording_id, body, created_at,"
 		    " not_before, sending_at) VALUES ('rival', 'completion',"

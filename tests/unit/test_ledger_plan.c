@@ -24,6 +24,7 @@ static const struct {
     /* Asked of a message whose posting is in doubt, which is rare. */
     {STMT_MESSAGE_IS_SPOKEN_FOR, "task_events"},
     /* A foreign key's other side, skipped while no key dangles. */
+    {STMT_TASK_INSERT, "outbox"},
     {STMT_ATTEMPT_INSERT, "outbox"},
     /* From the greatest id down, and ended by LIMIT. */
     {STMT_EVENTS_LAST, "e"},

@@ -9,10 +9,11 @@
 
 #include "tests/unit/ledger_fixture.h"
 
+/* A record that came into its state by no edge. */
 static void
 event(struct fixture *f, int id, const char *state)
 {
-	sql_ok(f,
+	sql_put(f,
 	    "INSERT INTO events (id, state, lane, event_type, kind, action,"
 	    " bucket_id, creator_id, recording_id, created_at, seen_at,"
 	    " updated_at, snapshot) VALUES (%d, '%s', 'poll', 'x', 'x', 'x',"
@@ -571,7 +572,7 @@ a_task_ends_though_its_redispatch_cannot(void **state)
 	    "UPDATE events SET redispatch_decision = 1;"
 	    "UPDATE tasks SET superseded_at = 's'");
 	for (i = 0; i < sizeof(spoilers) / sizeof(spoilers[0]); i++) {
-		sql_ok(f, "SAVEPOINT s; %s", spoilers[i]);
+		sql_put(f, "SAVEPOINT s; %s", spoilers[i]);
 		sql_ok(f, "UPDATE tasks SET ended_at = 'e'");
 		assert_string_equal("completed", state_of(f, 101));
 		sql_ok(f, "ROLLBACK TO s; RELEASE s");
@@ -631,9 +632,9 @@ records_bear_the_generation_they_came_in(void **state)
 {
 	struct fixture *f = *state;
 
-	event(f, 101, "seen");
+	(void)record_event(f, 101);
 	hold(f);
-	event(f, 102, "seen");
+	(void)record_event(f, 102);
 	assert_int_equal(
 	    0, sql_int(f, "SELECT generation FROM events WHERE id = 101"));
 	assert_int_equal(
@@ -654,81 +655,18 @@ intent(struct fixture *f, const char *kind)
 	    kind, strncmp(kind, "worker", 6) == 0 ? "hash" : "");
 }
 
-static const char *const outbox_states[] = {
-    "pending", "sending", "sent", "indeterminate", "canceled", "abandoned"};
-static bool
-outbox_edge(const char *from, const char *to, bool refused)
-{
-	static const char *const edges[] = {"pending sending",
-	    "pending canceled", "sending sent", "sending indeterminate",
-	    "sending canceled", "indeterminate sent", "indeterminate abandoned",
-	    "indeterminate pending"};
-	char pair[64];
-	size_t i;
-
-	(void)snprintf(pair, sizeof(pair), "%s %s", from, to);
-	for (i = 0; i < sizeof(edges) / sizeof(edges[0]); i++) {
-		if (strcmp(edges[i], pair) == 0)
-			return true;
-	}
-	return strcmp(from, to) == 0 ||
-	    (refused && strcmp(pair, "canceled pending") == 0);
-}
-
-/* Put the one intent into a state, by no edge at all. */
+/* An intent that came into its state by no edge. */
 static void
-outbox_put(struct fixture *f, const char *state, bool refused)
+outbox_put(struct fixture *f, const char *key, const char *kind,
+    const char *message_kind, const char *state)
 {
-	sql_ok(f,
-	    "DELETE FROM outbox;"
+	sql_put(f,
 	    "INSERT INTO outbox (intent_key, kind, state, event_id, bucket_id,"
 	    " message_kind, recording_id, body, created_at, not_before,"
-	    " sending_at, receipt_id, refused) VALUES ('k', 'completion',"
-	    " '%s', 101, 1, 'comment', 1, 'b', 'c', 'n', 's', %s, %d)",
-	    state, strcmp(state, "sent") == 0 ? "7" : "NULL", refused);
-}
-
-static void
-outbox_pairs(struct fixture *f, bool refused)
-{
-	const size_t n = sizeof(outbox_states) / sizeof(outbox_states[0]);
-	size_t from, to;
-
-	for (from = 0; from < n; from++) {
-		for (to = 0; to < n; to++) {
-			const char *a = outbox_states[from];
-			const char *b = outbox_states[to];
-
-			if (refused && strcmp(a, "canceled") != 0)
-				continue;
-			outbox_put(f, a, refused);
-			if (outbox_edge(a, b, refused))
-				sql_ok(f,
-				    "UPDATE outbox SET state = '%s',"
-				    " refused = %s, receipt_id = %s",
-				    b,
-				    strcmp(b, "canceled") == 0 ? "refused"
-							       : "0",
-				    strcmp(b, "sent") == 0 ? "7" : "NULL");
-			else
-				sql_refused(f,
-				    "UPDATE outbox SET state = '%s',"
-				    " receipt_id = %s",
-				    b,
-				    strcmp(b, "sent") == 0 ? "7"
-							   : "receipt_id");
-		}
-	}
-}
-
-static void
-messages_move_along_their_edges(void **state)
-{
-	struct fixture *f = *state;
-
-	event(f, 101, "admitted");
-	outbox_pairs(f, false);
-	outbox_pairs(f, true);
+	    " sending_at, receipt_id) VALUES ('%s', '%s', '%s', 101, 1, '%s',"
+	    " 1, 'b', 'c', 'n', 's', %s)",
+	    key, kind, state, message_kind,
+	    strcmp(state, "sent") == 0 ? "7" : "NULL");
 }
 
 static void
@@ -737,7 +675,7 @@ a_receipt_is_final_and_means_sent(void **state)
 	struct fixture *f = *state;
 
 	event(f, 101, "admitted");
-	outbox_put(f, "sending", false);
+	outbox_put(f, "k", "completion", "comment", "sending");
 	sql_refused(f, "UPDATE outbox SET state = 'sent'");
 	sql_refused(f, "UPDATE outbox SET receipt_id = 7");
 	sql_ok(f, "UPDATE outbox SET state = 'sent', receipt_id = 7");
@@ -751,17 +689,15 @@ a_receipt_is_one_intents_of_its_kind(void **state)
 	struct fixture *f = *state;
 
 	event(f, 101, "admitted");
-	outbox_put(f, "sent", false);
+	outbox_put(f, "k", "completion", "comment", "sent");
+	outbox_put(f, "l", "completion", "comment", "sending");
+	outbox_put(f, "m", "guard_ack", "boost", "sending");
 	sql_refused(f,
-	    "INSERT INTO outbox (intent_key, kind, state, bucket_id,"
-	    " message_kind, recording_id, body, created_at, not_before,"
-	    " sending_at, receipt_id) VALUES ('l', 'completion', 'sent', 1,"
-	    " 'comment', 1, 'b', 'c', 'n', 's', 7)");
+	    "UPDATE outbox SET state = 'sent', receipt_id = 7"
+	    " WHERE intent_key = 'l'");
 	sql_ok(f,
-	    "INSERT INTO outbox (intent_key, kind, state, bucket_id,"
-	    " message_kind, recording_id, body, created_at, not_before,"
-	    " sending_at, receipt_id) VALUES ('l', 'guard_ack', 'sent', 1,"
-	    " 'boost', 1, 'b', 'c', 'n', 's', 7)");
+	    "UPDATE outbox SET state = 'sent', receipt_id = 7"
+	    " WHERE intent_key = 'm'");
 }
 
 static void
@@ -774,7 +710,7 @@ a_hold_stops_the_connectors_words_only(void **state)
 	sql_refused(f,
 	    "UPDATE outbox SET state = 'sending',"
 	    " sending_at = 's'");
-	sql_ok(f, "DELETE FROM outbox; DELETE FROM events");
+	sql_put(f, "DELETE FROM outbox; DELETE FROM events");
 	intent(f, "worker_reply");
 	sql_ok(f, "UPDATE outbox SET state = 'sending', sending_at = 's'");
 }
@@ -786,7 +722,7 @@ a_body_is_fixed(void **state)
 
 	intent(f, "worker_reply");
 	sql_refused(f, "UPDATE outbox SET body = 'other'");
-	sql_ok(f, "DELETE FROM outbox; DELETE FROM events");
+	sql_put(f, "DELETE FROM outbox; DELETE FROM events");
 	intent(f, "completion");
 	sql_ok(f, "UPDATE outbox SET body = 'other'");
 	sql_ok(f, "UPDATE outbox SET state = 'sending', sending_at = 's'");
@@ -848,7 +784,6 @@ main(void)
 	    TEST(a_tagged_record_is_held_where_it_would_wait),
 	    TEST(held_takes_the_guard_back),
 	    TEST(records_bear_the_generation_they_came_in),
-	    TEST(messages_move_along_their_edges),
 	    TEST(a_receipt_is_final_and_means_sent),
 	    TEST(a_receipt_is_one_intents_of_its_kind),
 	    TEST(a_hold_stops_the_connectors_words_only),
