@@ -224,7 +224,7 @@ nothing_else_is_resolved(void **state)
 	(void)admit_event(f, 101, "k");
 	fixture_forget(f);
 	for (i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
-		sql_ok(f,
+		sql_put(f,
 		    "INSERT INTO outbox (id, intent_key, kind, state,"
 		    " bucket_id, message_kind, recording_id, body,"
 		    " created_at, not_before, sending_at, receipt_id)"
@@ -264,7 +264,7 @@ anothers_receipt_is_not_named(void **state)
 	struct msg *r;
 
 	doubted(f);
-	sql_ok(f,
+	sql_put(f,
 	    "INSERT INTO outbox (intent_key, kind, state, bucket_id,"
 	    " message_kind, recording_id, body, created_at, not_before,"
 	    " sending_at, receipt_id) VALUES ('x', 'guard_ack', 'sent', 10,"
