@@ -19,7 +19,8 @@
  *	notify.c	sd_notify
  *	lines.c		stdout and stderr, never waited for
  *	instance.c	the instance lock
- *	control.c	the control socket: who may connect, its path
+ *	control.c	the control socket: who may connect
+ *	door.c		a socket in the run-time directory, kept reachable
  *	client.c	one connection; control_wire.h what is spoken
  *	commands.c	what it may ask for
  *	status.c	the supervisor's part of `status`
