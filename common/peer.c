@@ -32,6 +32,7 @@ struct peer {
 	struct event_base *base;
 	enum role_id self, role;
 	char attempt[32];
+	int64_t guest;
 	const struct peer_ops *ops;
 	void *arg;
 	struct link *link;
@@ -139,6 +140,24 @@ int64_t
 peer_generation(const struct peer *peer)
 {
 	return peer->generation;
+}
+
+int64_t
+peer_guest(const struct peer *peer)
+{
+	return peer->guest;
+}
+
+void
+peer_set_guest(struct peer *peer, int64_t guest)
+{
+	peer->guest = guest;
+}
+
+void
+peer_bind(struct peer *peer, const char *attempt)
+{
+	(void)snprintf(peer->attempt, sizeof(peer->attempt), "%s", attempt);
 }
 
 struct link *

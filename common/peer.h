@@ -75,6 +75,14 @@ bool peer_is_linked(const struct peer *peer);
 enum role_id peer_role(const struct peer *peer);
 const char *peer_attempt(const struct peer *peer);
 int64_t peer_generation(const struct peer *peer);
+/*
+ * The number of a guest, an mcpd that the supervisor did not start; 0 for
+ * everybody else, and before it is set.
+ */
+int64_t peer_guest(const struct peer *peer);
+void peer_set_guest(struct peer *peer, int64_t guest);
+/* A guest came without an attempt and has proved which one it serves. */
+void peer_bind(struct peer *peer, const char *attempt);
 struct link *peer_link(struct peer *peer); /* NULL while there is none */
 
 /*

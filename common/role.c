@@ -101,6 +101,7 @@ role_accuse(struct role *role, struct peer *peer, const char *text)
 	(void)snprintf(cut, sizeof(cut), "%s", text[0] == '\0' ? "?" : text);
 	m.accuse.role = peer_role(peer);
 	m.accuse.attempt = peer_attempt(peer);
+	m.accuse.guest = peer_guest(peer);
 	m.accuse.text = cut;
 	supervisor_tell(&m);
 }
@@ -161,28 +162,47 @@ peers_make_room(struct role *role)
 	    (role->peer_count - i) * sizeof(role->peers[0]));
 }
 
-struct peer *
-role_peer(struct role *role, enum role_id peer, const char *attempt)
+/* A guest is known by its number: its attempt may become known later. */
+static struct peer *
+peer_find(
+    struct role *role, enum role_id peer, const char *attempt, int64_t guest)
 {
 	struct peer *p;
 	size_t i;
 
-	if (peer == ROLE_SUPERVISOR)
-		return role->supervisor;
 	for (i = 0; i < role->peer_count; i++) {
 		p = role->peers[i];
-		if (peer_role(p) == peer &&
-		    strcmp(peer_attempt(p), attempt) == 0)
+		if (peer_role(p) == peer && peer_guest(p) == guest &&
+		    (guest != 0 || strcmp(peer_attempt(p), attempt) == 0))
 			return p;
 	}
+	return NULL;
+}
+
+static struct peer *
+peer_of(
+    struct role *role, enum role_id peer, const char *attempt, int64_t guest)
+{
+	struct peer *p = peer_find(role, peer, attempt, guest);
+
+	if (p != NULL)
+		return p;
 	if (role->row->peers[peer] == NULL)
 		fatalx("no link to %s is foreseen", role_name(peer));
 	if (role->peer_count == ROLE_PEERS_MAX)
 		peers_make_room(role);
 	p = peer_new(role->base, role->row->role, peer, attempt,
 	    &child_ops[peer], role->arg);
+	peer_set_guest(p, guest);
 	role->peers[role->peer_count++] = p;
 	return p;
+}
+
+struct peer *
+role_peer(struct role *role, enum role_id peer, const char *attempt)
+{
+	return peer == ROLE_SUPERVISOR ? role->supervisor
+				       : peer_of(role, peer, attempt, 0);
 }
 
 /* Say it, then let the role clear up. The link is closed already. */
@@ -215,8 +235,8 @@ on_link(struct peer *peer, struct msg *m, void *arg)
 	(void)arg;
 	if (role == ROLE_SUPERVISOR || self->row->peers[role] == NULL)
 		blame_supervisor("LINK: to a role we have none with");
-	peer_attach(role_peer(self, role, m->link.attempt), m->link.end,
-	    m->link.generation);
+	peer_attach(peer_of(self, role, m->link.attempt, m->link.guest),
+	    m->link.end, m->link.generation);
 	m->link.end = -1;
 	msg_free(m);
 }

@@ -120,41 +120,58 @@ peer_is_there(const struct peer *peer)
 	return peer == self.role.supervisor;
 }
 
+/*
+ * The supervisor has it before the guest does: should we die, it names the
+ * attempt to our successor. False: it could not be told yet.
+ */
+static bool
+guest_bind(struct peer *guest, const char *attempt)
+{
+	struct link *link = peer_link(self.role.supervisor);
+	struct msg m = {.type = MSG_GUEST_BOUND};
+
+	m.guest_bound.guest = peer_guest(guest);
+	m.guest_bound.attempt = attempt;
+	peer_notice(self.role.supervisor, &m);
+	if (link == NULL)
+		return false;
+	link_flush(link);
+	if (link_queued(link) != 0)
+		return false;
+	peer_bind(guest, attempt);
+	return true;
+}
+
 static void
 send_reply(const struct reply_to *to, struct msg *m, void *arg)
 {
 	struct frame f;
 	struct error e;
 
-	if (peer_is_there(to->peer))
+	if (!peer_is_there(to->peer)) {
+		if (frame_encode(m, &f, &e) == 0)
+			frame_free(&f); /* with its descriptor */
+	} else if (m->type == MSG_BOUND && peer_guest(to->peer) != 0 &&
+	    !guest_bind(to->peer, m->bound.attempt)) {
+		peer_fail(to, "unavailable", 0, "the supervisor is busy");
+	} else {
 		peer_reply(to, m);
-	else if (frame_encode(m, &f, &e) == 0)
-		frame_free(&f); /* with its descriptor */
+	}
 }
 
-/* The receiver is the only role the table lets it go to. */
-static struct peer *
-notice_peer(enum msg_type type, const char *attempt)
+/* To the only role the table lets it go to; a task may have guests as well. */
+static void
+send_notice(const char *attempt, struct msg *m, void *arg)
 {
 	struct peer *peer;
 	size_t i;
 
 	for (i = 0; i < self.role.peer_count; i++) {
 		peer = self.role.peers[i];
-		if (msg_permitted(type, ROLE_LEDGER, peer_role(peer)) &&
+		if (msg_permitted(m->type, ROLE_LEDGER, peer_role(peer)) &&
 		    strcmp(peer_attempt(peer), attempt) == 0)
-			return peer;
+			peer_notice(peer, m);
 	}
-	return NULL;
-}
-
-static void
-send_notice(const char *attempt, struct msg *m, void *arg)
-{
-	struct peer *peer = notice_peer(m->type, attempt);
-
-	if (peer != NULL)
-		peer_notice(peer, m);
 }
 
 static void

@@ -11,6 +11,15 @@
 #include "ledger/token.h"
 #include "ledger/worker.h"
 
+/* Unknown, superseded or another attempt's: that is not told apart. */
+static int
+token_refused(struct answer *a)
+{
+	return answer_fail(
+	    a, "task_token_refused", "this token names no current task");
+}
+
+/* The link of a guest has no attempt, and finds none, before its BIND. */
 int
 worker_task(struct ledger *l, const struct request *q, struct answer *a,
     const char *token, int64_t *task_id)
@@ -22,8 +31,7 @@ worker_task(struct ledger *l, const struct request *q, struct answer *a,
 	rc = sql_first(
 	    l, STMT_TOKEN_TASK, WITH(v_text(hash), v_text(q->attempt)));
 	if (rc == 0)
-		return answer_fail(a, "task_token_refused",
-		    "this token names no current task");
+		return token_refused(a);
 	if (rc == 1)
 		*task_id = row_int(sql_row(l, STMT_TOKEN_TASK), 0);
 	return rc;
@@ -73,20 +81,31 @@ worker_pulled(struct ledger *l, const struct request *q, struct answer *a,
 	return 1;
 }
 
+/*
+ * The attempt is the link's; a guest's is the one that its token leads to, and
+ * becomes its link's once this is committed (ledger.c).
+ */
 int
 handle_bind(struct ledger *l, const struct request *q, struct answer *a)
 {
-	int64_t task_id;
+	char hash[DIGEST_HEX_SIZE];
+	sqlite3_stmt *row;
 	int rc;
 
-	rc = worker_task(l, q, a, q->m->bind.token, &task_id);
-	if (rc != 1)
-		return rc;
+	token_hash(q->m->bind.token, hash);
+	rc = sql_first(
+	    l, STMT_TOKEN_ATTEMPT, WITH(v_text(hash), v_text(q->attempt)));
+	if (rc == -1)
+		return -1;
+	if (rc == 0)
+		return token_refused(a);
 	if (l->config == NULL)
 		return answer_fail(a, "unavailable", "no configuration yet");
+	row = sql_row(l, STMT_TOKEN_ATTEMPT);
 	a->reply.type = MSG_BOUND;
-	a->reply.bound.task_id = task_id;
+	a->reply.bound.task_id = row_int(row, 0);
 	a->reply.bound.agent_id = l->config->agent_id;
+	a->reply.bound.attempt = answer_text(a, row_text(row, 1));
 	return 0;
 }
 

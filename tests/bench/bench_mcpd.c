@@ -29,6 +29,7 @@ on_bind(struct peer *peer, struct msg *m, void *arg)
 	(void)arg;
 	msg_free(m);
 	bound.bound.task_id = bound.bound.agent_id = 1;
+	bound.bound.attempt = "att_0123456789abcdef01234567";
 	peer_reply(&to, &bound);
 }
 

@@ -127,6 +127,28 @@ a_token_binds_to_its_own_attempt(void **state)
 	assert_failed(bind_to(f, other, ATT_1), "task_token_refused");
 }
 
+/* It comes without an attempt, and has nothing before its token gave it one. */
+static void
+a_guest_is_led_to_its_attempt_by_its_token(void **state)
+{
+	struct fixture *f = *state;
+	struct msg *bound;
+	char other[TOKEN_LEN + 1];
+
+	launched(f);
+	assert_failed(get_dispatch(f, token, 0, ""), "task_token_refused");
+	assert_failed(ack_dispatch(f, token, 101, 0, ""), "task_token_refused");
+	memset(other, 'A', TOKEN_LEN);
+	other[TOKEN_LEN] = '\0';
+	assert_failed(bind_to(f, other, ""), "task_token_refused");
+	bound = bind_to(f, token, "");
+	assert_int_equal(MSG_BOUND, bound->type);
+	assert_string_equal(ATT_1, bound->bound.attempt);
+	assert_int_equal(1, bound->bound.task_id);
+	(void)end_attempt(f, ATT_1, "finished");
+	assert_failed(bind_to(f, token, ""), "task_token_refused");
+}
+
 /* Another task's token over this task's link is refused, not answered. */
 static void
 a_link_answers_for_its_own_task_only(void **state)
@@ -584,6 +606,7 @@ main(void)
 	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 	static const struct CMUnitTest tests[] = {
 	    TEST(a_token_binds_to_its_own_attempt),
+	    TEST(a_guest_is_led_to_its_attempt_by_its_token),
 	    TEST(a_link_answers_for_its_own_task_only),
 	    TEST(an_instruction_is_what_was_decided),
 	    TEST(the_first_get_pulls_and_stands_the_guard_down),
