@@ -242,6 +242,8 @@ path_resolve(const char *profile, struct paths *out, struct error *e)
 	if (rc == -1)
 		return -1;
 	out->control_socket = path_join(out->runtime_dir, "/control.sock");
+	out->ledger_socket =
+	    path_join(out->runtime_dir, "/" PATH_LEDGER_SOCKET);
 	if (strlen(out->control_socket) > SOCKET_PATH_MAX)
 		return error_set(e,
 		    "the control socket's path is longer than %d bytes; set "
@@ -257,6 +259,7 @@ path_free(struct paths *p)
 	free(p->state_root);
 	free(p->runtime_dir);
 	free(p->control_socket);
+	free(p->ledger_socket);
 	free(p->cache_dir);
 	free(p->state_given);
 	free(p->runtime_given);

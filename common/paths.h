@@ -12,12 +12,14 @@
 #include "common/error.h"
 
 #define SOCKET_PATH_MAX 107
+/* Of ledger.sock in the run-time directory; not longer than control.sock. */
+#define PATH_LEDGER_SOCKET "ledger.sock"
 
 struct paths {
 	char *config_dir;  /* …/connectd/<profile> */
 	char *state_root;  /* …/basecamp/connect */
 	char *runtime_dir; /* …/connectd/<profile> */
-	char *control_socket;
+	char *control_socket, *ledger_socket;
 	char *cache_dir; /* parent of workers' temp directories */
 	/* The part of each that must be there; below it all is ours. */
 	char *state_given, *runtime_given;

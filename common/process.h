@@ -19,6 +19,9 @@
  */
 int process_seal(struct error *e);
 
+/* Close what is open from LEAST on. */
+void process_close_from(int least);
+
 /*
  * A session of its own, all signals at their defaults and unblocked but INT,
  * TERM, HUP and PIPE, which are ignored, and umask 077.

@@ -29,6 +29,15 @@ process_seal(struct error *e)
 }
 
 void
+process_close_from(int least)
+{
+	int fd, most = (int)sysconf(_SC_OPEN_MAX);
+
+	for (fd = least; fd < most; fd++)
+		(void)close(fd);
+}
+
+void
 process_title(const char *title)
 {
 	(void)pthread_setname_np(title);

@@ -70,6 +70,12 @@ process_seal(struct error *e)
 }
 
 void
+process_close_from(int least)
+{
+	(void)syscall(SYS_close_range, (unsigned int)least, ~0U, 0U);
+}
+
+void
 process_title(const char *title)
 {
 	(void)prctl(PR_SET_NAME, title);

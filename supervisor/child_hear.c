@@ -10,6 +10,7 @@
 #include "common/xmalloc.h"
 #include "supervisor/child.h"
 #include "supervisor/control.h"
+#include "supervisor/guests.h"
 #include "supervisor/lines.h"
 #include "supervisor/watchdog.h"
 
@@ -177,6 +178,7 @@ on_accuse(struct peer *peer, struct msg *m, void *arg)
 	struct supervisor *sv = arg;
 	struct child *accuser = child_of_peer(sv, peer), *accused;
 	enum role_id role = (enum role_id)m->accuse.role;
+	int64_t guest = m->accuse.guest;
 
 	accused = role == ROLE_MCPD ? child_of_attempt(sv, m->accuse.attempt)
 				    : sv->children[role];
@@ -185,6 +187,8 @@ on_accuse(struct peer *peer, struct msg *m, void *arg)
 	msg_free(m);
 	if (role < accuser->role || !links_has(role, accuser->role))
 		child_happens(accuser, CHILD_WRONG);
+	else if (guest != 0)
+		guests_accused(sv, guest);
 	else if (accused != NULL)
 		child_happens(accused, CHILD_WRONG);
 }
@@ -203,6 +207,15 @@ on_line(struct peer *peer, struct msg *m, void *arg)
 	msg_free(m);
 	if (!is_one)
 		child_happens(child_of_peer(sv, peer), CHILD_WRONG);
+}
+
+/* A token was shown by somebody who came without an attempt. */
+static void
+on_guest_bound(struct peer *peer, struct msg *m, void *arg)
+{
+	(void)peer;
+	guests_bound(arg, &m->guest_bound);
+	msg_free(m);
 }
 
 /* ---- what the dispatcher asks -------------------------------------------- */
@@ -238,6 +251,7 @@ static const peer_handler handlers[] = {
     [MSG_STATE] = on_state,
     [MSG_ACCUSE] = on_accuse,
     [MSG_LINE] = on_line,
+    [MSG_GUEST_BOUND] = on_guest_bound,
     [MSG_SPAWN_MCPD] = on_spawn_mcpd_awake,
     [MSG_SPAWN_WORKER] = on_spawn_worker,
     [MSG_END_TREE] = on_end_tree,

@@ -12,6 +12,7 @@
 #include "common/xmalloc.h"
 #include "supervisor/child.h"
 #include "supervisor/exec.h"
+#include "supervisor/guests.h"
 #include "supervisor/kernel.h"
 #include "supervisor/watchdog.h"
 
@@ -335,6 +336,7 @@ child_spawn(struct child *c, struct error *e)
 		log_warnx("%s: %s", c->name, e->text);
 		child_signal(c, SIGKILL);
 	}
+	guests_link(c->sv, c);
 	watchdog_wake(c->sv);
 	return SPAWN_DONE;
 }

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/buffer.h"
 #include "common/clock.h"
 #include "common/json.h"
 #include "common/log.h"
@@ -18,7 +19,7 @@
 #define NOTE_MAX 4096
 #define TRY_AGAIN_MS 20
 
-/* What the note says of the holder. */
+/* What is read of the note here. */
 struct holder {
 	struct identity identity;
 	char started_at[CLOCK_STAMP_SIZE];
@@ -213,34 +214,49 @@ instance_lock(struct supervisor *sv, struct error *e)
 	return rc;
 }
 
+static void
+note_text(
+    const struct supervisor *sv, const struct identity *self, struct buffer *b)
+{
+	const struct config *c = sv->settings->config;
+	const char *dir = sv->paths.runtime_dir;
+	char stamp[CLOCK_STAMP_SIZE];
+
+	clock_stamp(stamp);
+	buffer_printf(b,
+	    "{\"pid\":%ld,\"started_at\":\"%s\",\"account_id\":%lld,"
+	    "\"agent_person_id\":%lld,\"started_ticks\":%lld,"
+	    "\"boot_id\":\"%s\",\"runtime_dir\":",
+	    (long)self->pid, stamp, (long long)c->account_id,
+	    (long long)c->agent_id, (long long)self->started_ticks,
+	    self->boot_id);
+	json_write_string(b, dir, strlen(dir));
+	buffer_add_text(b, "}\n");
+}
+
 void
 instance_note(const struct supervisor *sv)
 {
-	const struct config *c = sv->settings->config;
 	char *path = lock_path(sv, ".json");
-	char stamp[CLOCK_STAMP_SIZE];
+	struct buffer b = {0};
 	struct identity self;
 	struct error e;
 	int fd = -1;
 
-	clock_stamp(stamp);
 	if (identity_read(getpid(), &self, &e) == 0)
 		fd = open(path,
 		    O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK |
 			O_CLOEXEC,
 		    0600);
-	if (fd == -1)
+	if (fd == -1) {
 		log_warnx("%s: not written", path);
-	else if (dprintf(fd,
-		     "{\"pid\":%ld,\"started_at\":\"%s\",\"account_id\":%lld,"
-		     "\"agent_person_id\":%lld,\"started_ticks\":%lld,"
-		     "\"boot_id\":\"%s\"}\n",
-		     (long)self.pid, stamp, (long long)c->account_id,
-		     (long long)c->agent_id, (long long)self.started_ticks,
-		     self.boot_id) < 0)
-		log_warn("%s", path);
-	if (fd != -1)
+	} else {
+		note_text(sv, &self, &b);
+		if (write(fd, b.bytes, b.len) != (ssize_t)b.len)
+			log_warn("%s", path);
+		buffer_free(&b);
 		(void)close(fd);
+	}
 	free(path);
 }
 

@@ -1,7 +1,8 @@
 /*
  * One supervisor serves one agent on one account: the instance lock beside
  * the state directory (operator.md 4). It is the kernel's; the .json file
- * next to it only says who holds it.
+ * next to it only says who holds it, and, to a standalone mcpd that knows no
+ * more than the state directory, where the run-time directory is.
  */
 #ifndef SUPERVISOR_INSTANCE_H
 #define SUPERVISOR_INSTANCE_H

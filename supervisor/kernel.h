@@ -26,9 +26,6 @@ int kernel_harden(struct error *e);
  */
 int kernel_children(pid_t *list, int most);
 
-/* Close what whoever started us left open, from LEAST on. */
-void kernel_close_from(int least);
-
 /*
  * In a forked child: run the opened executable EXE. Descriptors from LEAST on
  * do not reach it. Returns only on failure. Async-signal-safe.

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/process.h"
 #include "supervisor/kernel.h"
 
 int
@@ -51,15 +52,6 @@ kernel_children(pid_t *list, int most)
 	return n < 0 ? -1 : n;
 }
 
-void
-kernel_close_from(int least)
-{
-	int fd, most = (int)sysconf(_SC_OPEN_MAX);
-
-	for (fd = least; fd < most; fd++)
-		(void)close(fd);
-}
-
 /* No exec of a descriptor: its path, which must still be that very file. */
 void
 kernel_exec(int exe, int least, char *const argv[], char *const envp[])
@@ -68,7 +60,7 @@ kernel_exec(int exe, int least, char *const argv[], char *const envp[])
 
 	if (fcntl(exe, F_GETPATH, path) == -1)
 		return;
-	kernel_close_from(least);
+	process_close_from(least);
 	(void)execve(path, argv, envp);
 }
 

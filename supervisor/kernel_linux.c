@@ -70,12 +70,6 @@ kernel_children(pid_t *list, int most)
 	return count;
 }
 
-void
-kernel_close_from(int least)
-{
-	(void)syscall(SYS_close_range, (unsigned int)least, ~0U, 0U);
-}
-
 /*
  * All our descriptors are close-on-exec already; the range is the second lock
  * on that door (kernels before 5.11 have only the first).

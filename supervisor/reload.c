@@ -6,6 +6,7 @@
 #include "common/log.h"
 #include "common/xmalloc.h"
 #include "supervisor/child.h"
+#include "supervisor/guests.h"
 #include "supervisor/kernel.h"
 #include "supervisor/notify.h"
 #include "supervisor/reload.h"
@@ -40,6 +41,7 @@ generation_next(struct supervisor *sv)
 	sv->settings->config->generation = sv->generation;
 	sv->settings->config->readable = !sv->config_unreadable;
 	children_configure(sv);
+	guests_configure(sv);
 }
 
 /* It stays in force for what runs, and authorises nothing new. */

@@ -8,6 +8,7 @@
 #include "common/json.h"
 #include "supervisor/child.h"
 #include "supervisor/exec.h"
+#include "supervisor/guests.h"
 #include "supervisor/reload.h"
 #include "supervisor/status.h"
 
@@ -201,6 +202,8 @@ status_write(const struct supervisor *sv, struct buffer *b, const char *ledger,
 	put_lock(b, sv);
 	put_supervisor(b, sv);
 	put_children(b, sv);
+	put_name(b, "guests");
+	guests_write(sv, b);
 	put_name(b, "silent");
 	buffer_add_text(b, ledger == NULL ? "[\"ledger\"]" : "[]");
 	put_name(b, "status");

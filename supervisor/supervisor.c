@@ -17,12 +17,14 @@
 #include "common/build_id.h"
 #include "common/exit.h"
 #include "common/log.h"
+#include "common/process.h"
 #include "common/url.h"
 #include "common/xmalloc.h"
 #include "supervisor/accounts.h"
 #include "supervisor/child.h"
 #include "supervisor/control.h"
 #include "supervisor/exec.h"
+#include "supervisor/guests.h"
 #include "supervisor/instance.h"
 #include "supervisor/kernel.h"
 #include "supervisor/lines.h"
@@ -186,6 +188,7 @@ static const struct start_step start_order[] = {
     {start_process, EXIT_CRASH},
     {start_loop, EXIT_CRASH},
     {control_open, EXIT_REFUSED},
+    {guests_open, EXIT_REFUSED},
     {attempts_init, EXIT_REFUSED},
     {children_start, EXIT_CRASH},
 };
@@ -201,6 +204,7 @@ start_code(const struct start_step *step, const struct error *e)
 static _Noreturn void
 start_failed(struct supervisor *sv, enum exit_code code, const char *text)
 {
+	guests_close(sv);
 	if (sv->control != NULL)
 		control_close(sv);
 	lines_end();
@@ -405,7 +409,7 @@ first_descriptors(void)
 {
 	int fd;
 
-	kernel_close_from(STDERR_FILENO + 1);
+	process_close_from(STDERR_FILENO + 1);
 	do {
 		fd = open("/dev/null", O_RDWR);
 		if (fd == -1)
@@ -431,6 +435,7 @@ finish(struct supervisor *sv)
 	lines_end();
 	instance_release(sv);
 	(void)close(sv->lock_fd);
+	guests_close(sv);
 	control_close(sv); /* whoever waits for our end sees it by this */
 	exit_now((enum exit_code)code);
 }

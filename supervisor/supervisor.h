@@ -21,6 +21,7 @@
  *	instance.c	the instance lock
  *	control.c	the control socket: who may connect
  *	door.c		a socket in the run-time directory, kept reachable
+ *	guests.c	mcpds that others start: who may come, their links
  *	client.c	one connection; control_wire.h what is spoken
  *	commands.c	what it may ask for
  *	status.c	the supervisor's part of `status`
@@ -85,6 +86,7 @@ struct credential {
 struct child;
 struct attempt;
 struct control;
+struct guests;
 struct reload;
 struct stop;
 struct watchdog;
@@ -135,6 +137,7 @@ struct supervisor {
 	int stop_signal;
 	int exit_code;
 	struct control *control;
+	struct guests *guests;
 	struct reload *reload;
 	struct watchdog *watchdog;
 	struct stop *stop;
