@@ -381,8 +381,8 @@ ops_fill(const struct role_row *row)
 }
 
 /* jansson would open /dev/urandom at its first object; zone data likewise. */
-static void
-seed_all(void)
+void
+role_seed(void)
 {
 	size_t seed = 0;
 
@@ -456,7 +456,7 @@ role_start(struct role *role, const struct role_row *row, void *arg)
 	peer_attach(role->supervisor, ROLE_LINK_FD, 1);
 	log_set_sink(log_to_supervisor);
 
-	seed_all();
+	role_seed();
 	if (row->prepare != NULL && row->prepare(role, &e) == -1)
 		start_failed(EXIT_CONFIG, e.text);
 	if (raise_walls(role, &e) == -1)

@@ -92,6 +92,11 @@ struct peer *role_peer(
  */
 void role_state(struct role *role, const char *name, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/*
+ * Part of role_start(), and to be called first by a process that has no role
+ * to start: what libraries would read from files later, they have then.
+ */
+void role_seed(void);
 /* Tell the supervisor that PEER broke the protocol. */
 void role_accuse(struct role *role, struct peer *peer, const char *text);
 

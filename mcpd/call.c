@@ -20,6 +20,7 @@ call_free(struct call *call)
 	TAILQ_REMOVE(&s->calls, call, entry);
 	s->call_count--;
 	event_free(call->deadline);
+	msg_free(call->kept);
 	free(call->state);
 	free(call->id);
 	free(call);
@@ -30,6 +31,9 @@ call_free(struct call *call)
 static void
 call_leave(struct call *call)
 {
+	if (call->kept != NULL)
+		call->is_asking = false; /* nobody was asked */
+
 	call->stream->call_count--;
 	call->stream = NULL;
 	if (call->batch != NULL)
@@ -99,13 +103,83 @@ call_on_answer(struct peer *peer, struct msg *reply, void *arg)
 		call->answered(call, reply);
 }
 
+/* By way of its frame: a message is what its table can carry. */
+static struct msg *
+msg_copy(struct msg *m)
+{
+	struct msg *copy = NULL;
+	struct frame f;
+	struct error e;
+
+	if (frame_encode(m, &f, &e) == -1)
+		fatalx("%s", e.text);
+	copy = frame_decode(f.bytes, f.len, f.fds, f.fd_count, &e);
+	if (copy == NULL)
+		fatalx("%s", e.text);
+	f.fd_count = 0; /* they were taken over */
+	frame_free(&f);
+	return copy;
+}
+
 void
 call_ask(struct call *call, struct peer *peer, struct msg *m,
     void (*answered)(struct call *call, struct msg *reply))
 {
+	struct server *s = call->server;
+
 	call->is_asking = true;
 	call->answered = answered;
-	(void)peer_request(peer, m, call_on_answer, call);
+	if (s->reach == SERVER_LINKED) {
+		(void)peer_request(peer, m, call_on_answer, call);
+		return;
+	}
+	call->kept = msg_copy(m);
+	if (s->reach == SERVER_AWAY)
+		s->try_again(s); /* perhaps in vain: then it is refused */
+}
+
+/* The table says whose it is. */
+static struct peer *
+kept_peer(const struct server *s, const struct msg *m)
+{
+	return msg_permitted(m->type, ROLE_MCPD, ROLE_INTAKE) ? s->intake
+							      : s->ledger;
+}
+
+void
+call_ask_kept(struct server *s)
+{
+	struct call *call;
+	struct msg *m;
+
+	TAILQ_FOREACH (call, &s->calls, entry) {
+		m = call->kept;
+		if (m == NULL)
+			continue;
+		call->kept = NULL;
+		(void)peer_request(kept_peer(s, m), m, call_on_answer, call);
+		msg_free(m);
+	}
+}
+
+/* One whose message waits to be posted is told in its own words, in time. */
+void
+call_refuse_asking(struct server *s)
+{
+	struct call *call, *next;
+
+	for (call = TAILQ_FIRST(&s->calls); call != NULL; call = next) {
+		next = TAILQ_NEXT(call, entry);
+		if (!call->is_asking)
+			continue;
+		call->is_asking = false;
+		if (call->stream == NULL)
+			call_free(call);
+		else
+			call_refuse(call, "unavailable",
+			    "The connector is not running. Call again once it "
+			    "runs: nothing is done twice.");
+	}
 }
 
 void

@@ -22,7 +22,8 @@ struct call {
 	size_t id_len;
 	bool is_modern;
 	struct event *deadline;
-	bool is_asking; /* a peer owes an answer */
+	bool is_asking;   /* a peer owes an answer, or will once it is there: */
+	struct msg *kept; /* what is to be asked then; NULL: nothing is */
 	/* The peer's answer, and what to say when it comes too late. */
 	void (*answered)(struct call *call, struct msg *reply);
 	void (*late)(struct call *call);
@@ -32,7 +33,10 @@ struct call {
 /* NULL when too many are in flight. */
 struct call *call_new(const struct origin *o);
 
-/* Ask PEER; M's descriptors are taken. One request at a time. */
+/*
+ * Ask the server's ledger or intake, when it is there. One request at a time;
+ * M has no descriptors.
+ */
 void call_ask(struct call *call, struct peer *peer, struct msg *m,
     void (*answered)(struct call *call, struct msg *reply));
 
@@ -46,6 +50,11 @@ void call_refuse(struct call *call, const char *kind, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* No answer: cancelled, or its stream is gone. */
 void call_abandon(struct call *call);
+
+/* Put every kept request to its peer. */
+void call_ask_kept(struct server *s);
+/* Refuse every call that waits for a peer: there is none. */
+void call_refuse_asking(struct server *s);
 
 /* Free every call; no peer may answer one afterwards. */
 void call_free_all(struct server *s);

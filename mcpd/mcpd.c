@@ -6,17 +6,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/exit.h"
 #include "common/log.h"
 #include "common/process.h"
 #include "common/role.h"
-#include "common/xmalloc.h"
 #include "mcpd/options.h"
 #include "mcpd/profile.h"
 #include "mcpd/server.h"
+#include "mcpd/standalone.h"
 #include "mcpd/token.h"
 
 #define TITLE "connectd-mcpd"
@@ -29,7 +28,7 @@ static struct server server;
 static void
 on_connected(struct peer *peer, struct msg *m, void *arg)
 {
-	server_connect(&server, m->connected.stream);
+	server_connect(&server, m->connected.stream, m->connected.stream);
 	m->connected.stream = -1;
 	msg_free(m);
 }
@@ -132,13 +131,14 @@ on_bound(struct peer *peer, struct msg *reply, void *arg)
 }
 
 static _Noreturn void
-serve_supervised(const char *token, unsigned int domains)
+serve_supervised(char *token, unsigned int domains)
 {
 	struct msg m = {.type = MSG_BIND};
 
 	role_start(&role, &row, NULL);
 	server_init(&server, role.base, domains);
 	memcpy(server.token, token, TOKEN_LEN);
+	token_free(token);
 	server.call_deadline_ms = limit_rows[LIMIT_call_deadline].normal;
 	server.post_wait_ms = limit_rows[LIMIT_post_wait].normal;
 	server.ledger = role_peer(&role, ROLE_LEDGER, "");
@@ -153,28 +153,6 @@ die(enum exit_code code, const char *text)
 {
 	log_warnx("%s", text);
 	exit_now(code);
-}
-
-/*
- * Serving on our own stdio, beside the connector: it must be there, and it
- * does not offer that yet.
- */
-static _Noreturn void
-serve_standalone(const char *state)
-{
-	struct error e;
-	struct stat st;
-	char *path;
-
-	(void)xasprintf(&path, "%s/ledger.db", state);
-	if (stat(path, &st) == -1)
-		(void)error_set(
-		    &e, "no connector ledger in %s", log_safe(state));
-	else
-		(void)error_set(&e,
-		    "a task is served by its connector only (--supervised): "
-		    "mcp.socket is not available");
-	die(EXIT_NOT_RUNNING, e.text);
 }
 
 static int
@@ -209,7 +187,8 @@ main(int argc, char **argv)
 	if (token == NULL)
 		die(EXIT_CONFIG, e.text);
 	if (!options.is_supervised)
-		serve_standalone(options.state);
+		standalone_serve(
+		    &server, token, options.state, options.domains);
 	if (strlen(token) != TOKEN_LEN)
 		die(EXIT_REFUSED, "the token names no current task");
 	serve_supervised(token, options.domains);

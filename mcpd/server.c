@@ -24,7 +24,7 @@ server_clear(struct server *s)
 }
 
 void
-server_connect(struct server *s, int fd)
+server_connect(struct server *s, int in_fd, int out_fd)
 {
 	struct stream *before = s->stream;
 
@@ -32,7 +32,7 @@ server_connect(struct server *s, int fd)
 		stream_drain(before);
 		server_disconnect(s, before);
 	}
-	s->stream = stream_new(s, fd);
+	s->stream = stream_new(s, in_fd, out_fd);
 }
 
 void
@@ -40,6 +40,8 @@ server_disconnect(struct server *s, struct stream *stream)
 {
 	struct call *call, *next;
 
+	if (s->stream_ends != NULL)
+		s->stream_ends(s, stream);
 	stream->is_deaf = true;
 	for (call = TAILQ_FIRST(&s->calls); call != NULL; call = next) {
 		next = TAILQ_NEXT(call, entry);
@@ -61,6 +63,21 @@ server_post_settled(struct server *s, int64_t intent_id)
 		next = TAILQ_NEXT(call, entry);
 		post_settled(call, intent_id);
 	}
+}
+
+void
+server_linked(struct server *s)
+{
+	s->reach = SERVER_LINKED;
+	call_ask_kept(s);
+	server_post_settled(s, 0); /* what settled meanwhile nobody said */
+}
+
+void
+server_away(struct server *s)
+{
+	s->reach = SERVER_AWAY;
+	call_refuse_asking(s);
 }
 
 void

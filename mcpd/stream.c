@@ -1,10 +1,13 @@
 #include <sys/socket.h>
 
 #include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
 #include "mcpd/message.h"
@@ -18,6 +21,44 @@
 #define STUCK_S 30
 
 enum receive { RECEIVED, RECEIVED_NOTHING, RECEIVED_END };
+
+/*
+ * Without waiting, whatever the descriptor and its mode: a socket is told so,
+ * anything else is asked by poll first. A pipe that poll calls writable takes
+ * PIPE_BUF bytes at once.
+ */
+static bool
+is_ready(int fd, short events)
+{
+	struct pollfd pfd = {.fd = fd, .events = events};
+
+	if (poll(&pfd, 1, 0) > 0)
+		return true;
+	errno = EAGAIN;
+	return false;
+}
+
+static ssize_t
+read_now(int fd, void *room, size_t size)
+{
+	ssize_t n = recv(fd, room, size, MSG_DONTWAIT);
+
+	if (n != -1 || errno != ENOTSOCK)
+		return n;
+	return is_ready(fd, POLLIN) ? read(fd, room, size) : -1;
+}
+
+static ssize_t
+write_now(int fd, const void *bytes, size_t len)
+{
+	ssize_t n = send(fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+	if (n != -1 || errno != ENOTSOCK)
+		return n;
+	if (!is_ready(fd, POLLOUT))
+		return -1;
+	return write(fd, bytes, len < PIPE_BUF ? len : PIPE_BUF);
+}
 
 static size_t
 stream_queued(const struct stream *stream)
@@ -58,6 +99,20 @@ stream_pace(struct stream *stream, bool has_moved)
 		(void)event_add(stream->stuck, &stuck);
 }
 
+/*
+ * Its reader is gone. What the worker still wrote over a socket is read to its
+ * end; beside a pipe that broke nothing is waited for (mcp.md 1.1).
+ */
+static void
+stream_lost(struct stream *stream)
+{
+	stream_deafen(stream);
+	if (stream->in_fd == stream->out_fd)
+		(void)event_add(stream->readable, NULL);
+	else
+		event_active(stream->stuck, EV_TIMEOUT, 0);
+}
+
 static void
 stream_flush(struct stream *stream)
 {
@@ -65,15 +120,15 @@ stream_flush(struct stream *stream)
 	ssize_t n;
 
 	while (stream_queued(stream) != 0) {
-		n = send(stream->fd, stream->out.bytes + stream->written,
-		    stream_queued(stream), MSG_NOSIGNAL | MSG_DONTWAIT);
+		n = write_now(stream->out_fd,
+		    stream->out.bytes + stream->written, stream_queued(stream));
 		if (n == -1 && errno == EINTR)
 			continue;
 		if (n == -1 && (errno == EAGAIN || errno == ENOBUFS))
 			break;
 		if (n == -1) {
-			stream_deafen(stream);
-			break;
+			stream_lost(stream);
+			return;
 		}
 		stream->written += (size_t)n;
 		has_moved = true;
@@ -117,7 +172,8 @@ stream_on_stuck(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	log_warnx("a worker's connection is stuck: closed");
+	if (!stream->is_deaf)
+		log_warnx("a worker's connection is stuck: closed");
 	server_disconnect(stream->server, stream);
 }
 
@@ -150,7 +206,7 @@ static enum receive
 stream_receive(struct stream *stream)
 {
 	char *room = lines_room(&stream->in, READ_SIZE);
-	ssize_t n = recv(stream->fd, room, READ_SIZE, MSG_DONTWAIT);
+	ssize_t n = read_now(stream->in_fd, room, READ_SIZE);
 
 	if (n == -1 && (errno == EAGAIN || errno == EINTR))
 		return RECEIVED_NOTHING;
@@ -180,21 +236,37 @@ stream_drain(struct stream *stream)
 		continue;
 }
 
+void
+stream_finish(struct stream *stream, int64_t bound_ms)
+{
+	int64_t until = clock_monotonic_ms() + bound_ms, left;
+	struct pollfd pfd = {.fd = stream->out_fd, .events = POLLOUT};
+
+	while (stream_queued(stream) != 0) {
+		left = until - clock_monotonic_ms();
+		if (left <= 0 || poll(&pfd, 1, (int)left) == 0)
+			break;
+		stream_flush(stream);
+	}
+}
+
 /* ---- life ------------------------------------------------------------- */
 
 struct stream *
-stream_new(struct server *s, int fd)
+stream_new(struct server *s, int in_fd, int out_fd)
 {
 	struct stream *stream = xcalloc(1, sizeof(*stream));
 
 	stream->server = s;
-	stream->fd = fd;
+	stream->in_fd = in_fd;
+	stream->out_fd = out_fd;
 	lines_init(&stream->in, MESSAGE_LINE_MAX);
-	(void)evutil_make_socket_closeonexec(fd);
+	(void)evutil_make_socket_closeonexec(in_fd);
+	(void)evutil_make_socket_closeonexec(out_fd);
 	stream->readable = event_new(
-	    s->base, fd, EV_READ | EV_PERSIST, stream_on_readable, stream);
+	    s->base, in_fd, EV_READ | EV_PERSIST, stream_on_readable, stream);
 	stream->writable =
-	    event_new(s->base, fd, EV_WRITE, stream_on_writable, stream);
+	    event_new(s->base, out_fd, EV_WRITE, stream_on_writable, stream);
 	stream->stuck = event_new(s->base, -1, 0, stream_on_stuck, stream);
 	if (stream->readable == NULL || stream->writable == NULL ||
 	    stream->stuck == NULL || event_add(stream->readable, NULL) == -1)
@@ -208,7 +280,9 @@ stream_free(struct stream *stream)
 	event_free(stream->readable);
 	event_free(stream->writable);
 	event_free(stream->stuck);
-	(void)close(stream->fd);
+	(void)close(stream->in_fd);
+	if (stream->out_fd != stream->in_fd)
+		(void)close(stream->out_fd);
 	lines_free(&stream->in);
 	buffer_free(&stream->out);
 	free(stream);

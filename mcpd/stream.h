@@ -13,7 +13,7 @@
 
 struct stream {
 	struct server *server;
-	int fd;
+	int in_fd, out_fd; /* of a socket the same */
 	struct event *readable, *writable;
 	struct event *stuck; /* the output has not moved for too long */
 	struct lines in;
@@ -24,12 +24,18 @@ struct stream {
 	size_t call_count; /* in flight */
 };
 
-/* FD is taken over and read from the next turn of the loop on. */
-struct stream *stream_new(struct server *s, int fd);
+/*
+ * Both are taken over, and IN is read from the next turn of the loop on. Of a
+ * socket they are the same. Their modes stay as they are: standard input and
+ * output may be shared.
+ */
+struct stream *stream_new(struct server *s, int in_fd, int out_fd);
 /* Calls of this stream must be gone. */
 void stream_free(struct stream *stream);
 /* Carry out what can be read now, without an answer. */
 void stream_drain(struct stream *stream);
+/* Write what is queued, waiting for its reader until BOUND_MS are over. */
+void stream_finish(struct stream *stream, int64_t bound_ms);
 /* Bytes as if they had been read; for stream.c and tests. */
 void stream_feed(struct stream *stream, const char *bytes, size_t len);
 

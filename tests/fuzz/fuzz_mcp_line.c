@@ -81,7 +81,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	server.ledger = peer_new(base, ROLE_MCPD, ROLE_LEDGER, "", &ops, NULL);
 	server.intake = peer_new(base, ROLE_MCPD, ROLE_INTAKE, "", &ops, NULL);
 	MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
-	server_connect(&server, fds[0]);
+	server_connect(&server, fds[0], fds[0]);
 	stream_feed(server.stream, (const char *)data, size);
 	MUST(server.call_count >= server.stream->call_count);
 	check_output(fds[1]);

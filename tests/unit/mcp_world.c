@@ -113,7 +113,7 @@ world_connect(struct world *w)
 	lines_free(&w->heard);
 	assert_int_equal(0, socketpair(AF_UNIX, SOCK_STREAM, 0, fds));
 	w->worker = fds[1];
-	server_connect(&w->server, fds[0]);
+	server_connect(&w->server, fds[0], fds[0]);
 	world_turn(w);
 }
 

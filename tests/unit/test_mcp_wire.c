@@ -405,7 +405,7 @@ what_an_old_stream_holds_is_carried_out(void **state)
 	assert_int_equal(0, close(w->worker));
 	assert_int_equal(0, socketpair(AF_UNIX, SOCK_STREAM, 0, fds));
 	w->worker = fds[1];
-	server_connect(&w->server, fds[0]);
+	server_connect(&w->server, fds[0], fds[0]);
 	world_turn(w);
 	assert_int_equal(1, w->asked_count);
 	world_answer_one(w, 0);
