@@ -17,6 +17,13 @@ HANDLER(record);
 HANDLER(checkpoint);
 HANDLER(drop_position);
 HANDLER(gap);
+/* loss.c */
+HANDLER(loss);
+HANDLER(loss_next);
+HANDLER(loss_cursor);
+HANDLER(loss_entry);
+HANDLER(loss_deadline);
+HANDLER(loss_close);
 /* verdict.c */
 HANDLER(next_undecided);
 HANDLER(verdict);

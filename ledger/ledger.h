@@ -12,6 +12,7 @@
  *	statements.def	every statement, once; shown.def those of query.c
  *	record.c	a record's states, and the one write that moves it
  *	feed.c		RECORD, CHECKPOINT, gaps: what intake read
+ *	loss.c		LOSS and its repair: what the feed's buffer dropped
  *	verdict.c	VERDICT: what intake decided
  *	startable.c	NEXT_STARTABLE: what may begin now
  *	task.c		LAUNCH, REKEY: a task, its rows; token.c its token

@@ -95,6 +95,7 @@ CREATE TABLE losses (
 	resolved_at TEXT,
 	filters TEXT NOT NULL DEFAULT ''
 );
+CREATE INDEX losses_open ON losses (id) WHERE resolved_at IS NULL;
 
 CREATE TABLE loss_ids (
 	loss_id INTEGER NOT NULL REFERENCES losses (id) ON DELETE CASCADE,

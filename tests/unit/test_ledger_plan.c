@@ -14,7 +14,7 @@
 #include "tests/unit/ledger_fixture.h"
 
 static const char *const growing[] = {"events", "tasks", "task_events",
-    "attempts", "outbox", "e", "t", "te", "a", "o"};
+    "attempts", "outbox", "losses", "loss_ids", "e", "t", "te", "a", "o"};
 
 /* What may read all the same, and why. */
 static const struct {

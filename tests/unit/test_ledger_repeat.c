@@ -36,6 +36,15 @@ position(struct fixture *f)
 }
 
 static void
+lost(struct fixture *f)
+{
+	struct msg m = {.type = MSG_LOSS};
+
+	m.loss = (struct msg_loss){NONCE_1, "", {"[101,102]", 9}, 600000};
+	(void)fixture_get(f, &m, ROLE_INTAKE, "", MSG_LOSS_IS);
+}
+
+static void
 seen(struct fixture *f)
 {
 	(void)record_event(f, 101);
@@ -126,6 +135,15 @@ static const struct {
     {nothing, ROLE_INTAKE,
 	{.type = MSG_GAP, .gap = {NONCE_1, "epoch", {true, 5}, "replay", ""}},
 	NULL},
+    {nothing, ROLE_INTAKE,
+	{.type = MSG_LOSS, .loss = {NONCE_1, "{}", {"[101,102]", 9}, 600000}},
+	NULL},
+    {lost, ROLE_INTAKE, {.type = MSG_LOSS_CURSOR, .loss_cursor = {1, "p2"}},
+	NULL},
+    {lost, ROLE_INTAKE, {.type = MSG_LOSS_ENTRY, .loss_entry = {1, 101}}, NULL},
+    {lost, ROLE_INTAKE,
+	{.type = MSG_LOSS_DEADLINE, .loss_deadline = {1, STAMP}}, NULL},
+    {lost, ROLE_INTAKE, {.type = MSG_LOSS_CLOSE, .loss_close = {1}}, NULL},
     {nothing, ROLE_SUPERVISOR,
 	{.type = MSG_CONNECTION, .connection = {"running", 7, ""}}, NULL},
     {seen, ROLE_INTAKE, {.type = MSG_VERDICT}, NULL},
@@ -254,6 +272,13 @@ assert_same_answer(const struct msg *a, const struct msg *b)
 	case MSG_VERDICT_IS:
 		assert_false(b->verdict_is.applied); /* is success */
 		assert_string_equal(a->verdict_is.state, b->verdict_is.state);
+		break;
+	case MSG_LOSS_IS:
+		assert_int_equal(a->loss_is.loss_id, b->loss_is.loss_id);
+		assert_int_equal(a->loss_is.missing, b->loss_is.missing);
+		assert_int_equal(
+		    a->loss_is.repair_since, b->loss_is.repair_since);
+		assert_int_equal(a->loss_is.resolved, b->loss_is.resolved);
 		break;
 	case MSG_ENDED:
 		assert_string_equal(a->ended.stop_reason, b->ended.stop_reason);
