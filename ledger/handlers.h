@@ -24,6 +24,8 @@ HANDLER(loss_cursor);
 HANDLER(loss_entry);
 HANDLER(loss_deadline);
 HANDLER(loss_close);
+/* quarantine.c */
+HANDLER(count_death);
 /* verdict.c */
 HANDLER(next_undecided);
 HANDLER(verdict);

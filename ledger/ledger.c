@@ -35,6 +35,7 @@ const handler ledger_handlers[MSG_COUNT] = {
     [MSG_LOSS_ENTRY] = handle_loss_entry,
     [MSG_LOSS_DEADLINE] = handle_loss_deadline,
     [MSG_LOSS_CLOSE] = handle_loss_close,
+    [MSG_COUNT_DEATH] = handle_count_death,
     [MSG_NEXT_UNDECIDED] = handle_next_undecided,
     [MSG_VERDICT] = handle_verdict,
     [MSG_THREAD_OF] = handle_thread_of,

@@ -13,6 +13,7 @@
  *	record.c	a record's states, and the one write that moves it
  *	feed.c		RECORD, CHECKPOINT, gaps: what intake read
  *	loss.c		LOSS and its repair: what the feed's buffer dropped
+ *	quarantine.c	COUNT_DEATH: records that end whoever holds them
  *	verdict.c	VERDICT: what intake decided
  *	startable.c	NEXT_STARTABLE: what may begin now
  *	task.c		LAUNCH, REKEY: a task, its rows; token.c its token

@@ -59,6 +59,16 @@ admitted(struct fixture *f)
 }
 
 static void
+deadly(struct fixture *f)
+{
+	struct msg m = {.type = MSG_COUNT_DEATH};
+
+	admitted(f);
+	m.count_death = (struct msg_count_death){101, NONCE_1};
+	(void)fixture_get(f, &m, ROLE_OUTBOX, "", MSG_DEATH_COUNTED);
+}
+
+static void
 launched(struct fixture *f)
 {
 	admitted(f);
@@ -144,6 +154,10 @@ static const struct {
     {lost, ROLE_INTAKE,
 	{.type = MSG_LOSS_DEADLINE, .loss_deadline = {1, STAMP}}, NULL},
     {lost, ROLE_INTAKE, {.type = MSG_LOSS_CLOSE, .loss_close = {1}}, NULL},
+    {seen, ROLE_INTAKE,
+	{.type = MSG_COUNT_DEATH, .count_death = {101, NONCE_1}}, NULL},
+    {deadly, ROLE_DISPATCHER,
+	{.type = MSG_COUNT_DEATH, .count_death = {101, NONCE_2}}, NULL},
     {nothing, ROLE_SUPERVISOR,
 	{.type = MSG_CONNECTION, .connection = {"running", 7, ""}}, NULL},
     {seen, ROLE_INTAKE, {.type = MSG_VERDICT}, NULL},
@@ -279,6 +293,12 @@ assert_same_answer(const struct msg *a, const struct msg *b)
 		assert_int_equal(
 		    a->loss_is.repair_since, b->loss_is.repair_since);
 		assert_int_equal(a->loss_is.resolved, b->loss_is.resolved);
+		break;
+	case MSG_DEATH_COUNTED:
+		assert_int_equal(
+		    a->death_counted.count, b->death_counted.count);
+		assert_int_equal(
+		    a->death_counted.quarantined, b->death_counted.quarantined);
 		break;
 	case MSG_ENDED:
 		assert_string_equal(a->ended.stop_reason, b->ended.stop_reason);
