@@ -146,6 +146,8 @@ take_config(struct config *c, const struct msg *m)
 	c->since = in->since;
 	c->concurrency = in->concurrency;
 	c->deadline_ms = in->deadline_ms;
+	c->keep_discarded_ms = in->keep_discarded_ms;
+	c->keep_completed_ms = in->keep_completed_ms;
 	(void)snprintf(
 	    c->trust_mode, sizeof(c->trust_mode), "%s", in->trust_mode);
 	(void)snprintf(c->driver, sizeof(c->driver), "%s", in->driver);
@@ -306,6 +308,8 @@ config_write(
 	    .since = c->since,
 	    .concurrency = c->concurrency,
 	    .deadline_ms = c->deadline_ms,
+	    .keep_discarded_ms = c->keep_discarded_ms,
+	    .keep_completed_ms = c->keep_completed_ms,
 	    .driver = c->driver,
 	    .profile = c->profile};
 	send(&head, arg);

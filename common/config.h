@@ -50,6 +50,7 @@ struct config {
 	int64_t since;
 	int64_t concurrency;
 	int64_t deadline_ms;
+	int64_t keep_discarded_ms, keep_completed_ms; /* 0: for ever */
 	char driver[17];
 	char profile[65];
 	struct config_route *routes; /* by project_id, ascending */

@@ -11,6 +11,7 @@
 #include "ledger/handlers.h"
 #include "ledger/inspect.h"
 #include "ledger/profile.h"
+#include "ledger/retention.h"
 #include "ledger/startable.h"
 #include "ledger/turn.h"
 
@@ -72,6 +73,8 @@ static struct {
 	struct turn *turn;
 	struct event *turn_event; /* at the end of this turn of the loop */
 	struct event *idle_event;
+	struct event *retention_event;
+	struct retention retention;
 	int64_t lines_lost;
 } self;
 
@@ -206,14 +209,53 @@ on_idle(evutil_socket_t fd, short what, void *arg)
 	database_checkpoint(&self.ledger);
 }
 
+/* What was written grows the WAL: tended when there is nothing to do. */
 static void
-on_turn(evutil_socket_t fd, short what, void *arg)
+tend_wal(void)
 {
 	const struct timeval idle = {0, IDLE_MS * 1000};
 
-	turn_run(self.turn);
 	if (self.ledger.wal_bytes >= WAL_IDLE)
 		(void)event_add(self.idle_event, &idle);
+}
+
+/* The only timer of an idle ledger, if content is to be dropped at all. */
+static void
+retention_wait(int64_t least_ms)
+{
+	int64_t ms = (self.retention.due_ns - clock_wall_ns()) / 1000000 + 1;
+	struct timeval tv;
+
+	(void)event_del(self.retention_event);
+	if (self.retention.due_ns == INT64_MAX)
+		return;
+	if (ms < least_ms)
+		ms = least_ms;
+	tv.tv_sec = ms / 1000;
+	tv.tv_usec = ms % 1000 * 1000;
+	(void)event_add(self.retention_event, &tv);
+}
+
+/* A batch; the loop looks at what else waits before the next one. */
+static void
+on_retention(evutil_socket_t fd, short what, void *arg)
+{
+	if (retention_step(&self.ledger, &self.retention) == RETENTION_UNKNOWN)
+		commit_unknown(self.ledger.error.text, NULL);
+	if (self.ledger.wal_bytes >= WAL_MOST)
+		database_checkpoint(&self.ledger);
+	tend_wal();
+	retention_wait(0);
+}
+
+static void
+on_turn(evutil_socket_t fd, short what, void *arg)
+{
+	turn_run(self.turn);
+	tend_wal();
+	/* Timers stand still while a machine sleeps. */
+	if (clock_wall_ns() >= self.retention.due_ns)
+		retention_wait(0);
 }
 
 /* Every request of every peer: into the turn that comes next. */
@@ -251,6 +293,9 @@ configured(struct role *role)
 	if (startable_configure(&self.ledger) == -1)
 		fatalx("routes: %s", self.ledger.error.text);
 	send_notice("", &m, NULL);
+	if (retention_plan(&self.ledger, &self.retention) == -1)
+		fatalx("retention: %s", self.ledger.error.text);
+	retention_wait(IDLE_MS);
 }
 
 static void
@@ -323,7 +368,10 @@ main(int argc, char **argv)
 	self.turn = turn_new(&self.ledger, ledger_handlers, &turn_ops, NULL);
 	self.turn_event = event_new(self.role.base, -1, 0, on_turn, NULL);
 	self.idle_event = event_new(self.role.base, -1, 0, on_idle, NULL);
-	if (self.turn_event == NULL || self.idle_event == NULL)
+	self.retention_event = evtimer_new(self.role.base, on_retention, NULL);
+	self.retention.due_ns = INT64_MAX;
+	if (self.turn_event == NULL || self.idle_event == NULL ||
+	    self.retention_event == NULL)
 		fatalx("no event");
 	role_ready(&self.role);
 	role_run(&self.role);

@@ -25,6 +25,7 @@
  *	intent.c	what is to be posted, written once
  *	claim.c		CLAIM: what is due and still called for
  *	outbox.c	what became of a claim; reconcile.c LISTED
+ *	retention.c	the night's work: what ended long ago loses its content
  *	resolve.c	RESOLVE: what a person says became of a message
  *	renewal.c	what the token endpoint forbade
  *	lifecycle.c	the connector's own messages, when and in what words
@@ -85,6 +86,8 @@ typedef int (*handler)(
 /* By message type; NULL for what is not the ledger's to answer. */
 extern const handler ledger_handlers[MSG_COUNT];
 
+/* Let the wall clock's moment be L->now. */
+void ledger_set_now(struct ledger *l);
 /* A limit of the present configuration, or its normal value. */
 int64_t ledger_limit(const struct ledger *l, enum limit limit);
 /* The request's moment MS milliseconds later, as a stamp. */

@@ -4,6 +4,13 @@
 
 #define NS_PER_MS INT64_C(1000000)
 
+void
+ledger_set_now(struct ledger *l)
+{
+	l->now_ns = clock_wall_ns();
+	clock_stamp_ns(l->now_ns, l->now);
+}
+
 int64_t
 ledger_limit(const struct ledger *l, enum limit limit)
 {

@@ -151,6 +151,7 @@ static const struct part status_parts[] = {
     {"indeterminate_intents", STMT_STATUS_DOUBTS, SHAPE_ROWS},
     {"held_records", STMT_STATUS_HELD, SHAPE_ROWS},
     {"dispatches", STMT_STATUS_DISPATCHES, SHAPE_ROWS},
+    {"retention", STMT_STATUS_RETENTION, SHAPE_ROW},
     {"renewal_holds", STMT_STATUS_RENEWALS, SHAPE_ROWS},
 };
 

@@ -70,6 +70,11 @@ CREATE TABLE events (
 CREATE INDEX events_state ON events (state, id);
 CREATE INDEX events_conversation ON events (conversation_key, state);
 CREATE INDEX events_review ON events (review, state);
+-- Whose content is still there, by how long ago they ended.
+CREATE INDEX events_discarded ON events (updated_at)
+    WHERE state = 'discarded' AND content_dropped = 0;
+CREATE INDEX events_completed ON events (updated_at)
+    WHERE state = 'completed' AND content_dropped = 0;
 CREATE INDEX events_retry ON events (state, next_retry_at);
 
 -- ---- the feed ------------------------------------------------------------
@@ -303,6 +308,13 @@ CREATE TABLE connection (
 	pid INTEGER NOT NULL,
 	changed_at TEXT NOT NULL,
 	detail TEXT NOT NULL DEFAULT ''
+);
+
+-- The last night's clearing of what ended long ago.
+CREATE TABLE retention (
+	id INTEGER PRIMARY KEY CHECK (id = 1),
+	ran_at TEXT NOT NULL,
+	cleared INTEGER NOT NULL		-- records
 );
 
 -- ---- what holds records --------------------------------------------------

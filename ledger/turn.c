@@ -209,8 +209,7 @@ request_run(struct turn *t, struct waiting *w)
 	int rc;
 
 	l->rc = SQLITE_OK;
-	l->now_ns = clock_wall_ns();
-	clock_stamp_ns(l->now_ns, l->now);
+	ledger_set_now(l);
 	rc = request_handle(t, w);
 	if (rc == 0 && !answer_failed(&w->answer) &&
 	    (rc = sql_run(l, STMT_RELEASE, WITH_NOTHING)) != -1)

@@ -243,6 +243,32 @@ read_limits(const struct document *d, const struct place *at,
 	return 0;
 }
 
+/* ---- retention ---------------------------------------------------------- */
+
+/* Above any attempt's deadline: what a task works on keeps its content. */
+#define KEEP_LEAST_MS (INT64_C(24) * 3600 * 1000)
+#define KEEP_MOST_MS (INT64_C(87600) * 3600 * 1000)
+
+static const struct document_key retention_keys[] = {
+    {"discarded", false, document_duration,
+	offsetof(struct config, keep_discarded_ms), KEEP_LEAST_MS,
+	KEEP_MOST_MS},
+    {"completed", false, document_duration,
+	offsetof(struct config, keep_completed_ms), KEEP_LEAST_MS,
+	KEEP_MOST_MS},
+};
+
+static int
+read_retention(const struct document *d, const struct place *at,
+    const json_t *value, const struct document_key *key, void *target)
+{
+	struct draft *t = target;
+
+	(void)key;
+	return document_object(d, at, value, retention_keys,
+	    COUNT(retention_keys), t->settings->config);
+}
+
 /* ---- the document ------------------------------------------------------- */
 
 static const struct document_key engine_keys[] = {
@@ -289,6 +315,7 @@ static const struct document_key top_keys[] = {
     {"deadline", false, document_duration, FIELD(deadline_ms), 60000, 86400000},
     {"worker", false, settings_read_worker, 0, 0, 0},
     {"limits", false, read_limits, 0, 0, 0},
+    {"retention", false, read_retention, 0, 0, 0},
     {"mcp", false, read_mcp, 0, 0, 0},
     {"engine", false, read_engine, 0, 0, 0},
 };

@@ -52,6 +52,7 @@ static const char good[] =
     " },\n"
     " \"limits\": {\"feed_poll\": \"200ms\", \"pause_depth\": 6000,\n"
     "  \"worker\": {\"memory.max\": \"2G\", \"pids.max\": \"512\"}},\n"
+    " \"retention\": {\"discarded\": \"720h\", \"completed\": \"2160h\"},\n"
     " \"mcp\": {\"socket\": true},\n"
     " \"engine\": {\"enabled\": false}\n"
     "}\n";
@@ -120,6 +121,8 @@ test_good(void **state)
 	assert_string_equal(s->config->profile, "demo");
 	assert_int_equal(s->config->concurrency, 3);
 	assert_int_equal(s->config->deadline_ms, 5400000);
+	assert_int_equal(s->config->keep_discarded_ms, INT64_C(2592000000));
+	assert_int_equal(s->config->keep_completed_ms, INT64_C(7776000000));
 	assert_int_equal(s->config->limits[LIMIT_feed_poll], 200);
 	assert_int_equal(s->config->limits[LIMIT_pause_depth], 6000);
 	assert_int_equal(s->config->limits[LIMIT_mcpd_drain], 2000);
@@ -167,6 +170,8 @@ test_defaults(void **state)
 	assert_int_equal(s->config->concurrency, 2);
 	assert_int_equal(s->config->deadline_ms, 45 * 60 * 1000);
 	assert_int_equal(s->config->route_count, 0);
+	assert_int_equal(s->config->keep_discarded_ms, 0);
+	assert_int_equal(s->config->keep_completed_ms, 0);
 	assert_string_equal(s->worker.driver, "claude");
 	assert_string_equal(s->worker.confine, "landlock");
 	assert_string_equal(s->worker.mcp_servers, "{}");
@@ -219,7 +224,7 @@ static const struct {
     {"\"ZED\": \"1\"", "\"ZED\": \"1\", \"ZED\": \"2\"",
 	"line 20: key \"worker/env/ZED\""},
     {"\"engine\": {\"enabled\": false}\n}\n",
-	"\"engine\": {\"enabled\": false}\n}\n}", "line 29"},
+	"\"engine\": {\"enabled\": false}\n}\n}", "line 30"},
     {"\"7\": {\"path\": \"/srv/other\"}", "\"7\": null",
 	"line 9: projects.7: not an object"},
     {"\"7\": {\"path\": \"/srv/other\"}", "\"7\": {}",
@@ -311,6 +316,14 @@ static const struct {
     {"\"1h30m\"", "60", "line 12: deadline: not a duration"},
     {"\"1h30m\"", "\"\"", "line 12: deadline: empty"},
     {"\"1h30m\"", "null", "line 12: deadline: not a duration"},
+    {"\"720h\"", "\"23h59m59s\"", "line 26: retention.discarded: "},
+    {"\"720h\"", "\"87600h1s\"", "line 26: retention.discarded: "},
+    {"\"720h\"", "720", "line 26: retention.discarded: not a duration"},
+    {"\"720h\"", "null", "line 26: retention.discarded: not a duration"},
+    {"{\"discarded\"", "{\"held\"", "line 26: retention.held: unknown key"},
+    {"\"2160h\"", "\"0\"", "line 26: retention.completed: "},
+    {"{\"discarded\": \"720h\", \"completed\": \"2160h\"}", "[]",
+	"line 26: retention: not an object"},
     {"\"engine\"", "\"dangerous\": true, \"engine\"", "dangerous: unknown key"},
     {"\"enabled\": false", "\"enabled\": true",
 	"engine: the workspace engine is not in this version"},

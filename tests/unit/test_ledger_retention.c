@@ -1,0 +1,632 @@
+/*
+ * Retention: what ended long ago loses its content, and nothing else (ledger.md
+ * I16 and what follows it).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "ledger/retention.h"
+#include "tests/unit/ledger_fault.h"
+#include "tests/unit/ledger_fixture.h"
+#include "tests/unit/trap.h"
+
+#define HOUR_MS (INT64_C(3600) * 1000)
+#define DAY_MS (24 * HOUR_MS)
+#define KEEP_DISCARDED (30 * DAY_MS)
+#define KEEP_COMPLETED (90 * DAY_MS)
+
+static int
+setup(void **state)
+{
+	struct fixture *f;
+
+	memset(&fault, 0, sizeof(fault));
+	(void)fixture_setup(state);
+	f = *state;
+	f->config->keep_discarded_ms = KEEP_DISCARDED;
+	f->config->keep_completed_ms = KEEP_COMPLETED;
+	return 0;
+}
+
+/* To three o'clock, DAYS after the first morning. */
+static void
+wait_night(int days)
+{
+	fixture_wait(days * DAY_MS - 6 * HOUR_MS);
+}
+
+/* The whole of a night's work, whatever the hour: how many were cleared. */
+static int64_t
+night(struct fixture *f)
+{
+	struct retention r = {0};
+	enum retention_step step;
+
+	while ((step = retention_step(&f->l, &r)) == RETENTION_MORE)
+		;
+	assert_int_equal(RETENTION_OVER, step);
+	return sql_int(f, "SELECT cleared FROM retention");
+}
+
+static void
+discarded(struct fixture *f, int64_t id)
+{
+	(void)record_event(f, id);
+	(void)refuse_event(f, id, "discarded", "not_addressed");
+}
+
+/* Launched, pulled and reported; its attempt lives on. Returns the token. */
+static const char *
+completed(struct fixture *f, int64_t id, const char *attempt)
+{
+	const char *token;
+
+	(void)record_event(f, id);
+	(void)admit_event(f, id, "k");
+	token = launch(f, id, attempt);
+	(void)get_dispatch(f, token, id, attempt);
+	(void)complete_dispatch(f, token, id, "failed", attempt);
+	assert_string_equal("completed", state_of(f, id));
+	return token;
+}
+
+static int64_t
+is_dropped(struct fixture *f, int64_t id)
+{
+	return sql_int(f, "SELECT content_dropped FROM events WHERE id = %lld",
+	    (long long)id);
+}
+
+/* ---- which records ----------------------------------------------------- */
+
+/* A stamp MS milliseconds and NS nanoseconds from now. */
+static void
+date(struct fixture *f, int64_t id, int64_t ms, int64_t ns)
+{
+	char stamp[CLOCK_STAMP_SIZE];
+
+	clock_stamp_ns(clock_wall_ns() + ms * 1000000 + ns, stamp);
+	sql_ok(f, "UPDATE events SET updated_at = '%s' WHERE id = %lld", stamp,
+	    (long long)id);
+}
+
+/* Ended exactly that long ago is not before it; a nanosecond more is. */
+static void
+the_cutoff_is_exact_for_both_states(void **state)
+{
+	struct fixture *f = *state;
+	int64_t id;
+
+	for (id = 1; id <= 3; id++)
+		discarded(f, id);
+	(void)completed(f, 11, ATT_1);
+	(void)end_attempt(f, ATT_1, "finished");
+	(void)completed(f, 12, ATT_2);
+	(void)end_attempt(f, ATT_2, "finished");
+	wait_night(200);
+	date(f, 1, -KEEP_DISCARDED, 1);
+	date(f, 2, -KEEP_DISCARDED, 0);
+	date(f, 3, -KEEP_DISCARDED, -1);
+	date(f, 11, -KEEP_COMPLETED, 0);
+	date(f, 12, -KEEP_COMPLETED, -1);
+	assert_int_equal(2, night(f));
+	assert_int_equal(0, is_dropped(f, 1));
+	assert_int_equal(0, is_dropped(f, 2));
+	assert_int_equal(1, is_dropped(f, 3));
+	assert_int_equal(0, is_dropped(f, 11));
+	assert_int_equal(1, is_dropped(f, 12));
+}
+
+/* One that is kept for ever is, whatever the other's setting. */
+static void
+what_has_no_setting_is_kept(void **state)
+{
+	struct fixture *f = *state;
+
+	discarded(f, 1);
+	(void)completed(f, 11, ATT_1);
+	wait_night(3650);
+	f->config->keep_discarded_ms = 0;
+	assert_int_equal(1, night(f));
+	assert_int_equal(0, is_dropped(f, 1));
+	f->config->keep_discarded_ms = KEEP_DISCARDED;
+	f->config->keep_completed_ms = 0;
+	assert_int_equal(1, night(f));
+	assert_int_equal(1, is_dropped(f, 1));
+}
+
+/* Whatever has not ended keeps all, however old. */
+static void
+only_what_ended_is_dropped(void **state)
+{
+	static const char *const states[] = {
+	    "seen", "admitted", "queued", "blocked", "dispatched", "held"};
+	struct fixture *f = *state;
+	size_t i;
+
+	for (i = 0; i < sizeof(states) / sizeof(states[0]); i++)
+		sql_ok(f,
+		    "INSERT INTO events (id, state, reason, lane, event_type,"
+		    " kind, action, bucket_id, creator_id, recording_id,"
+		    " created_at, seen_at, updated_at, snapshot) VALUES (%d,"
+		    " '%s', 'r', 'poll', 'x', 'x', 'x', 1, 1, 1, 'c', 's',"
+		    " '2020-01-01T00:00:00.000000000Z', '{}')",
+		    (int)i + 1, states[i]);
+	assert_int_equal(0, night(f));
+	assert_int_equal(0,
+	    sql_int(f,
+		"SELECT SUM(content_dropped) FROM "
+		"events"));
+}
+
+/* It is about to need what would be dropped. */
+static void
+a_waiting_redispatch_keeps_its_content(void **state)
+{
+	struct fixture *f = *state;
+
+	(void)completed(f, 11, ATT_1);
+	sql_ok(f,
+	    "INSERT INTO decisions (action, event_id, decided_by, decided_at)"
+	    " VALUES ('redispatch', 11, 'me',"
+	    " '2026-01-05T10:00:00.000000000Z');"
+	    "UPDATE events SET redispatch_decision = 1");
+	wait_night(3650);
+	assert_int_equal(0, night(f));
+	assert_int_equal(0, is_dropped(f, 11));
+	(void)end_attempt(f, ATT_1, "finished");
+	assert_string_equal("admitted", state_of(f, 11));
+}
+
+/* ---- what goes and what stays ------------------------------------------ */
+
+static const char *const kept[] = {"id", "state", "reason", "lane",
+    "created_at", "seen_at", "updated_at", "revision", "decided_at",
+    "blocked_at", "retry_at", "retry_since", "next_retry_at", "generation",
+    "review", "authorized_at", "authorized_by", "redispatch_decision",
+    "quarantine", "quarantine_death"};
+
+static bool
+is_kept(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+		if (strcmp(kept[i], name) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool
+is_empty(const char *text)
+{
+	return *text == '\0' || strcmp(text, "0") == 0;
+}
+
+static const char *
+column(struct fixture *f, const char *name)
+{
+	return sql_get(f, "SELECT CAST(%s AS TEXT) FROM events", name);
+}
+
+/* Every column is named above or cleared: a new one cannot be forgotten. */
+static void
+a_tombstone_is_what_the_list_says(void **state)
+{
+	struct fixture *f = *state;
+	char before[64];
+	sqlite3_stmt *columns;
+	int cleared = 0;
+
+	discarded(f, 1);
+	sql_ok(f,
+	    "UPDATE events SET performed_by_id = 5, details = '{}',"
+	    " actor_type = 'p', visible_to_clients = 1, snapshot = '{}',"
+	    " authorized_at = 'a', authorized_by = 'me', review = 1,"
+	    " quarantine = 1, quarantine_death = 'd', generation = 3");
+	(void)sqlite3_prepare_v2(f->l.db,
+	    "SELECT name FROM pragma_table_info('events')", -1, &columns, NULL);
+	while (sqlite3_step(columns) == SQLITE_ROW) {
+		const char *name = row_text(columns, 0);
+
+		if (strcmp(name, "content_dropped") != 0 && !is_kept(name))
+			assert_false(is_empty(column(f, name)));
+	}
+	(void)sqlite3_reset(columns);
+	wait_night(31);
+	sql_ok(f, "CREATE TEMP TABLE was AS SELECT * FROM events");
+	assert_int_equal(1, night(f));
+	while (sqlite3_step(columns) == SQLITE_ROW) {
+		const char *name = row_text(columns, 0);
+
+		if (strcmp(name, "content_dropped") == 0)
+			continue;
+		(void)snprintf(before, sizeof(before), "%s",
+		    sql_get(f, "SELECT CAST(%s AS TEXT) FROM was", name));
+		if (is_kept(name)) {
+			assert_string_equal(before, column(f, name));
+			continue;
+		}
+		assert_true(is_empty(column(f, name)));
+		cleared++;
+	}
+	(void)sqlite3_finalize(columns);
+	assert_int_equal(21, cleared);
+	assert_int_equal(1, is_dropped(f, 1));
+}
+
+/* The row stays, so what the feed serves again is known; nothing deletes. */
+static void
+a_tombstone_is_for_ever(void **state)
+{
+	struct fixture *f = *state;
+	int id;
+
+	discarded(f, 1);
+	wait_night(31);
+	assert_int_equal(1, night(f));
+	assert_false(record_event(f, 1));
+	assert_string_equal("discarded", state_of(f, 1));
+	assert_string_equal(
+	    "not_addressed", sql_get(f, "SELECT reason FROM events"));
+	for (id = 0; id < STMT_COUNT; id++)
+		assert_null(strstr(sql_text(id), "DELETE FROM events"));
+}
+
+static void
+a_second_run_changes_nothing(void **state)
+{
+	struct fixture *f = *state;
+
+	discarded(f, 1);
+	(void)completed(f, 11, ATT_1);
+	wait_night(365);
+	assert_int_equal(2, night(f));
+	sql_ok(f, "CREATE TEMP TABLE was AS SELECT * FROM events");
+	fixture_wait(DAY_MS);
+	assert_int_equal(0, night(f));
+	assert_int_equal(0,
+	    sql_int(f,
+		"SELECT COUNT(*) FROM (SELECT * FROM events"
+		" EXCEPT SELECT * FROM was)"));
+}
+
+/* ---- what then still holds --------------------------------------------- */
+
+/* A worker that asks again gets a refusal, never half an instruction. */
+static void
+dropped_content_is_not_dispatchable(void **state)
+{
+	struct fixture *f = *state;
+	const char *token = completed(f, 11, ATT_1);
+	struct msg *reply;
+
+	assert_int_equal(
+	    MSG_INSTRUCTION, get_dispatch(f, token, 11, ATT_1)->type);
+	wait_night(365);
+	(void)night(f);
+	reply = get_dispatch(f, token, 11, ATT_1);
+	assert_failed(reply, "not_dispatchable");
+	assert_false(get_dispatch(f, token, 0, ATT_1)->instruction.found);
+	/* What it had reported stands, and is answered. */
+	assert_int_equal(MSG_REPORT_IS,
+	    complete_dispatch(f, token, 11, "failed", ATT_1)->type);
+}
+
+/* The record's key is gone; the task's row has its own. */
+static void
+the_conversation_of_a_live_task_stays_busy(void **state)
+{
+	struct fixture *f = *state;
+	struct msg m = launch_of(12, ATT_2), *reply;
+	struct msg next = {.type = MSG_NEXT_STARTABLE};
+
+	(void)completed(f, 11, ATT_1);
+	(void)record_event(f, 12);
+	(void)admit_event(f, 12, "k");
+	sql_ok(f,
+	    "UPDATE events SET route = '" OTHER_ROUTE "', bucket_id = "
+	    "11 WHERE id = 12"); /* not its directory */
+	assert_failed(fixture_ask(f, &m, ROLE_DISPATCHER, ""), "busy");
+	wait_night(365);
+	assert_int_equal(1, night(f));
+	assert_string_equal("",
+	    sql_get(f, "SELECT conversation_key FROM events WHERE id = 11"));
+	reply = fixture_ask(f, &m, ROLE_DISPATCHER, "");
+	assert_failed(reply, "busy");
+	assert_non_null(strstr(reply->failed.text, "conversation"));
+	next.next_startable.generation = 1;
+	assert_false(fixture_get(f, &next, ROLE_DISPATCHER, "", MSG_STARTABLE)
+			 ->startable.found);
+	/* By the row alone, should the task have lost its copy. */
+	sql_ok(f, "UPDATE tasks SET conversation_key = ''");
+	assert_failed(fixture_ask(f, &m, ROLE_DISPATCHER, ""), "busy");
+	(void)end_attempt(f, ATT_1, "finished");
+	assert_string_not_equal("", launch(f, 12, ATT_2));
+}
+
+/* Nothing could be told to a worker: the database refuses it as well. */
+static void
+a_dropped_record_is_not_redispatched(void **state)
+{
+	struct fixture *f = *state;
+
+	(void)completed(f, 11, ATT_1);
+	(void)end_attempt(f, ATT_1, "finished");
+	wait_night(365);
+	assert_int_equal(1, night(f));
+	sql_ok(f,
+	    "INSERT INTO decisions (action, event_id, decided_by, decided_at)"
+	    " VALUES ('redispatch', 11, 'me',"
+	    " '2027-01-05T10:00:00.000000000Z');"
+	    "UPDATE events SET redispatch_decision = 1");
+	sql_refused(f,
+	    "UPDATE events SET state = 'admitted', redispatch_decision = NULL"
+	    " WHERE id = 11");
+}
+
+/* ---- when -------------------------------------------------------------- */
+
+static int64_t
+due_in_ms(struct fixture *f)
+{
+	struct retention r;
+
+	assert_int_equal(0, retention_plan(&f->l, &r));
+	return r.due_ns == INT64_MAX ? -1
+				     : (r.due_ns - clock_wall_ns()) / 1000000;
+}
+
+/* At three; a ledger born this morning has missed nothing. */
+static void
+it_runs_at_night(void **state)
+{
+	struct fixture *f = *state;
+	struct retention r;
+
+	assert_int_equal(18 * HOUR_MS, due_in_ms(f));
+	assert_int_equal(0, retention_plan(&f->l, &r));
+	fixture_wait(18 * HOUR_MS - 1);
+	assert_int_equal(RETENTION_WAITS, retention_step(&f->l, &r));
+	assert_int_equal(0, sql_int(f, "SELECT COUNT(*) FROM retention"));
+	fixture_wait(1);
+	assert_int_equal(RETENTION_OVER, retention_step(&f->l, &r));
+	assert_int_equal(RETENTION_WAITS, retention_step(&f->l, &r));
+	assert_string_equal("2026-01-06T03:00:00.000000000Z",
+	    sql_get(f, "SELECT ran_at FROM retention"));
+	assert_int_equal(DAY_MS, due_in_ms(f));
+}
+
+static void
+a_missed_night_is_made_up_for(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_wait(17 * HOUR_MS);
+	assert_int_equal(1 * HOUR_MS, due_in_ms(f));
+	fixture_wait(3 * HOUR_MS); /* five o'clock */
+	assert_int_equal(-2 * HOUR_MS, due_in_ms(f));
+	(void)night(f);
+	fixture_restart(f);
+	assert_int_equal(22 * HOUR_MS, due_in_ms(f));
+	fixture_wait(40 * HOUR_MS);
+	assert_true(due_in_ms(f) < 0);
+}
+
+/* A run of tomorrow's was dated by a wrong clock. */
+static void
+a_clock_set_back_hinders_nothing(void **state)
+{
+	struct fixture *f = *state;
+
+	sql_ok(f,
+	    "INSERT INTO retention VALUES (1,"
+	    " '2099-01-01T03:00:00.000000000Z', 0)");
+	assert_true(due_in_ms(f) <= 0);
+	(void)night(f);
+	assert_int_equal(18 * HOUR_MS, due_in_ms(f));
+}
+
+static void
+without_a_setting_it_never_runs(void **state)
+{
+	struct fixture *f = *state;
+
+	fixture_wait(DAY_MS);
+	assert_true(due_in_ms(f) <= 0);
+	f->config->readable = false;
+	assert_int_equal(-1, due_in_ms(f));
+	f->config->readable = true;
+	f->config->keep_completed_ms = f->config->keep_discarded_ms = 0;
+	assert_int_equal(-1, due_in_ms(f));
+	f->l.config = NULL;
+	assert_int_equal(-1, due_in_ms(f));
+}
+
+/* ---- in batches -------------------------------------------------------- */
+
+static void
+many_discarded(struct fixture *f, int count)
+{
+	sql_ok(f,
+	    "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n"
+	    " WHERE i < %d) INSERT INTO events (id, state, reason, lane,"
+	    " event_type, kind, action, bucket_id, creator_id, recording_id,"
+	    " created_at, seen_at, updated_at) SELECT i, 'discarded', 'r',"
+	    " 'poll', 'x', 'x', 'x', 1, 1, 1, 'c', 's',"
+	    " '2020-01-01T00:00:00.000000000Z' FROM n",
+	    count);
+}
+
+static int64_t
+dropped(struct fixture *f)
+{
+	return sql_int(f,
+	    "SELECT COUNT(*) FROM events"
+	    " WHERE content_dropped = 1");
+}
+
+/* Between two batches the ledger answers, and has no transaction open. */
+static void
+a_batch_is_a_transaction(void **state)
+{
+	struct fixture *f = *state;
+	struct retention r = {0};
+
+	many_discarded(f, 2 * RETENTION_BATCH + 1);
+	assert_int_equal(RETENTION_MORE, retention_step(&f->l, &r));
+	assert_int_equal(RETENTION_BATCH, dropped(f));
+	assert_true(sqlite3_get_autocommit(f->l.db) != 0);
+	assert_true(record_event(f, 1000));
+	assert_int_equal(RETENTION_MORE, retention_step(&f->l, &r));
+	assert_int_equal(0, sql_int(f, "SELECT COUNT(*) FROM retention"));
+	assert_int_equal(RETENTION_OVER, retention_step(&f->l, &r));
+	assert_int_equal(2 * RETENTION_BATCH + 1, dropped(f));
+	assert_int_equal(2 * RETENTION_BATCH + 1,
+	    sql_int(f, "SELECT cleared FROM retention"));
+}
+
+/* Killed between two, it is still owed. */
+static void
+a_run_cut_short_goes_on(void **state)
+{
+	struct fixture *f = *state;
+	struct retention r;
+
+	many_discarded(f, 2 * RETENTION_BATCH);
+	fixture_wait(DAY_MS);
+	assert_int_equal(0, retention_plan(&f->l, &r));
+	assert_int_equal(RETENTION_MORE, retention_step(&f->l, &r));
+	fixture_restart(f);
+	assert_true(due_in_ms(f) <= 0);
+	(void)night(f);
+	assert_int_equal(2 * RETENTION_BATCH, dropped(f));
+}
+
+/* Full: nothing of the batch counts, and the next night tries again. */
+static void
+a_full_disk_costs_a_night(void **state)
+{
+	struct fixture *f = *state;
+	struct retention r = {0};
+
+	many_discarded(f, 10);
+	sql_ok(f,
+	    "CREATE TEMP TRIGGER full BEFORE INSERT ON main.retention"
+	    " BEGIN SELECT RAISE(ABORT, 'full'); END");
+	assert_int_equal(RETENTION_FAILED, retention_step(&f->l, &r));
+	assert_int_equal(0, dropped(f));
+	assert_true(sqlite3_get_autocommit(f->l.db) != 0);
+	assert_int_equal(18 * HOUR_MS, (r.due_ns - clock_wall_ns()) / 1000000);
+	assert_int_equal(RETENTION_WAITS, retention_step(&f->l, &r));
+	sql_ok(f, "DROP TRIGGER full");
+	fixture_wait(18 * HOUR_MS);
+	assert_int_equal(RETENTION_OVER, retention_step(&f->l, &r));
+	assert_int_equal(10, dropped(f));
+}
+
+static void
+a_failed_commit_is_unknown(void **state)
+{
+	struct fixture *f = *state;
+	struct retention r = {0};
+
+	many_discarded(f, 10);
+	fault = (struct fault){
+	    .at = FAULT_SYNC, .count = 1, .rc = SQLITE_IOERR_FSYNC};
+	assert_int_equal(RETENTION_UNKNOWN, retention_step(&f->l, &r));
+	assert_int_equal(1, fault.hits);
+}
+
+/* ---- what is seen of it ------------------------------------------------ */
+
+static void
+status_tells_when_and_how_many(void **state)
+{
+	static const char told[] =
+	    "\"retention\":{\"ran_at\":\"2026-02-05T03:00:00.000000000Z\","
+	    "\"cleared\":1}";
+	struct fixture *f = *state;
+	struct msg m = {.type = MSG_QUERY}, *reply;
+
+	discarded(f, 1);
+	wait_night(31);
+	(void)night(f);
+	m.query.what = "status";
+	reply = fixture_get(f, &m, ROLE_SUPERVISOR, "", MSG_ANSWER);
+	assert_non_null(memmem(reply->answer.json.bytes, reply->answer.json.len,
+	    told, sizeof(told) - 1));
+}
+
+/* By the index that holds only what could be dropped. */
+static void
+it_is_found_by_its_index(void **state)
+{
+	static const struct {
+		enum stmt stmt;
+		const char *index;
+	} plans[] = {
+	    {STMT_DROP_DISCARDED, "events_discarded (updated_at<?)"},
+	    {STMT_DROP_COMPLETED, "events_completed (updated_at<?)"},
+	};
+	struct fixture *f = *state;
+	sqlite3_stmt *plan;
+	char *explain;
+	size_t i;
+	bool found;
+
+	for (i = 0; i < sizeof(plans) / sizeof(plans[0]); i++) {
+		explain = sqlite3_mprintf(
+		    "EXPLAIN QUERY PLAN %s", sql_text(plans[i].stmt));
+		assert_int_equal(SQLITE_OK,
+		    sqlite3_prepare_v2(f->l.db, explain, -1, &plan, NULL));
+		found = false;
+		while (sqlite3_step(plan) == SQLITE_ROW) {
+			assert_null(strstr(row_text(plan, 3), "SCAN"));
+			found |=
+			    strstr(row_text(plan, 3), plans[i].index) != NULL;
+		}
+		assert_true(found);
+		(void)sqlite3_finalize(plan);
+		sqlite3_free(explain);
+	}
+}
+
+int
+main(void)
+{
+#define TEST(name) \
+	cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
+#define PROVES(traps, name) TRAP(traps, name, setup, fixture_teardown)
+	static const struct CMUnitTest tests[] = {
+	    TEST(the_cutoff_is_exact_for_both_states),
+	    TEST(what_has_no_setting_is_kept),
+	    TEST(only_what_ended_is_dropped),
+	    PROVES("T68 I16", a_waiting_redispatch_keeps_its_content),
+	    PROVES("I16", a_tombstone_is_what_the_list_says),
+	    PROVES("I16", a_tombstone_is_for_ever),
+	    TEST(a_second_run_changes_nothing),
+	    PROVES("T40", dropped_content_is_not_dispatchable),
+	    PROVES("T13", the_conversation_of_a_live_task_stays_busy),
+	    TEST(a_dropped_record_is_not_redispatched),
+	    TEST(it_runs_at_night),
+	    TEST(a_missed_night_is_made_up_for),
+	    TEST(a_clock_set_back_hinders_nothing),
+	    TEST(without_a_setting_it_never_runs),
+	    TEST(a_batch_is_a_transaction),
+	    TEST(a_run_cut_short_goes_on),
+	    TEST(a_full_disk_costs_a_night),
+	    TEST(a_failed_commit_is_unknown),
+	    TEST(status_tells_when_and_how_many),
+	    TEST(it_is_found_by_its_index),
+	};
+
+	fault_register();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
