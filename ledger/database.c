@@ -142,6 +142,23 @@ handle_open(struct ledger *l, const char *path, int flags, struct error *e)
 	return OPEN_OK;
 }
 
+/*
+ * One handle a process, whatever its mode. To look at the file a second time
+ * is to open and to close it, and that takes from the first handle every lock
+ * that this process holds on it (ledger.md 5).
+ */
+static bool is_open;
+
+static enum open_result
+open_begin(struct ledger *l, const char *dir, bool create, struct file_id *file,
+    struct error *e)
+{
+	memset(l, 0, sizeof(*l));
+	if (is_open)
+		return database_refuse(e, dir, "a ledger is open already");
+	return files_check(dir, create, file, e);
+}
+
 static enum open_result
 statements_open(struct ledger *l, struct error *e)
 {
@@ -176,14 +193,15 @@ migrate_refusal(int rc)
 
 /* A newer file is refused before a pragma could change it. */
 static enum open_result
-owner_open(
-    struct ledger *l, const char *path, struct progress *p, struct error *e)
+owner_open(struct ledger *l, const char *path, const struct file_id *file,
+    struct progress *p, struct error *e)
 {
 	enum open_result result;
 	int version, rc;
 
 	result = handle_open(l, path, SQLITE_OPEN_READWRITE, e);
-	if (result != OPEN_OK)
+	if (result != OPEN_OK ||
+	    (result = files_same(path, file, e)) != OPEN_OK)
 		return result;
 	if ((version = migrate_version(l->db, &rc, e)) == -1)
 		return migrate_refusal(rc);
@@ -211,8 +229,10 @@ open_end(
 {
 	struct error why = *e;
 
-	if (result == OPEN_OK)
+	if (result == OPEN_OK) {
+		is_open = true;
 		return result;
+	}
 	database_close(l);
 	if (strstr(why.text, dir) == NULL) {
 		(void)error_set(e, "%s: %s", log_safe(dir), why.text);
@@ -227,13 +247,13 @@ database_open(struct ledger *l, const char *dir, open_progress progress,
 {
 	struct progress p = {progress, arg};
 	enum open_result result;
+	struct file_id file;
 	char *path;
 
-	memset(l, 0, sizeof(*l));
-	if ((result = files_check(dir, true, e)) != OPEN_OK)
+	if ((result = open_begin(l, dir, true, &file, e)) != OPEN_OK)
 		return open_end(l, dir, result, e);
 	(void)xasprintf(&path, "%s/" DATABASE_NAME, dir);
-	result = owner_open(l, path, &p, e);
+	result = owner_open(l, path, &file, &p, e);
 	free(path);
 	return open_end(l, dir, result, e);
 }
@@ -258,13 +278,29 @@ readonly_uri(const char *dir)
 }
 
 static enum open_result
-readonly_open(struct ledger *l, const char *uri, struct error *e)
+readonly_handle(struct ledger *l, const char *dir, const struct file_id *file,
+    struct error *e)
+{
+	enum open_result result;
+	char *uri = readonly_uri(dir), *path;
+
+	(void)xasprintf(&path, "%s/" DATABASE_NAME, dir);
+	result = handle_open(l, uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, e);
+	if (result == OPEN_OK)
+		result = files_same(path, file, e);
+	free(path);
+	free(uri);
+	return result;
+}
+
+static enum open_result
+readonly_open(struct ledger *l, const char *dir, const struct file_id *file,
+    struct error *e)
 {
 	enum open_result result;
 	int version, rc;
 
-	result = handle_open(l, uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, e);
-	if (result != OPEN_OK)
+	if ((result = readonly_handle(l, dir, file, e)) != OPEN_OK)
 		return result;
 	version = migrate_version(l->db, &rc, e);
 	if (version == -1)
@@ -286,20 +322,18 @@ enum open_result
 database_open_readonly(struct ledger *l, const char *dir, struct error *e)
 {
 	enum open_result result;
-	char *uri;
+	struct file_id file;
 
-	memset(l, 0, sizeof(*l));
-	if ((result = files_check(dir, false, e)) != OPEN_OK)
-		return open_end(l, dir, result, e);
-	uri = readonly_uri(dir);
-	result = readonly_open(l, uri, e);
-	free(uri);
+	if ((result = open_begin(l, dir, false, &file, e)) == OPEN_OK)
+		result = readonly_open(l, dir, &file, e);
 	return open_end(l, dir, result, e);
 }
 
 void
 database_close(struct ledger *l)
 {
+	if (l->db != NULL)
+		is_open = false;
 	sql_finalize(l);
 	(void)sqlite3_close(l->db);
 	memset(l, 0, sizeof(*l));

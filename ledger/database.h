@@ -33,7 +33,8 @@ typedef void (*open_progress)(const char *text, void *arg);
 /*
  * The owner's opening: makes the file in DIR if it is not there, and brings
  * its schema up to date. On anything but OPEN_OK L is as after memset() and E
- * says why.
+ * says why. A process has one ledger open at a time: a second opening, of
+ * either kind, is refused before it touches a file.
  */
 enum open_result database_open(struct ledger *l, const char *dir,
     open_progress progress, void *arg, struct error *e);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/paths.h"
 #include "ledger/files.h"
 
 enum open_result
@@ -14,7 +15,10 @@ database_refuse(struct error *e, const char *name, const char *why)
 	return OPEN_REFUSED;
 }
 
-/* Kept, though the path is opened plainly: one rule for every reader of it. */
+/*
+ * The characters: kept, though the path is opened plainly, as one rule for
+ * every reader of it. The chain above: looked at anew at every opening.
+ */
 static enum open_result
 dir_check(const char *dir, struct error *e)
 {
@@ -36,12 +40,16 @@ dir_check(const char *dir, struct error *e)
 	if ((st.st_mode & 077) != 0)
 		return database_refuse(
 		    e, dir, "others have access; chmod 700 it");
-	return OPEN_OK;
+	return path_ancestors_check(dir, geteuid(), e) == -1 ? OPEN_REFUSED
+							     : OPEN_OK;
 }
 
-/* A second name would give the file a second WAL. */
+/*
+ * A second name would give the file a second WAL. One that is being removed
+ * has none: a sidecar whose other user has just closed it.
+ */
 static enum open_result
-file_check(int fd, const char *name, struct error *e)
+file_check(int fd, const char *name, struct file_id *file, struct error *e)
 {
 	struct stat st;
 
@@ -57,8 +65,9 @@ file_check(int fd, const char *name, struct error *e)
 	if ((st.st_mode & 077) != 0)
 		return database_refuse(
 		    e, name, "others have access; chmod 600 it");
-	if (st.st_nlink != 1)
+	if (st.st_nlink > 1)
 		return database_refuse(e, name, "it has a second name");
+	*file = (struct file_id){st.st_dev, st.st_ino};
 	return OPEN_OK;
 }
 
@@ -67,7 +76,7 @@ file_check(int fd, const char *name, struct error *e)
  * later would drop SQLite's own locks.
  */
 static enum open_result
-file_check_at(int dir, const char *name, struct error *e)
+file_check_at(int dir, const char *name, struct file_id *file, struct error *e)
 {
 	enum open_result result;
 	int fd;
@@ -81,25 +90,29 @@ file_check_at(int dir, const char *name, struct error *e)
 		(void)error_errno(e, "%s", name);
 		return errno == EACCES ? OPEN_REFUSED : OPEN_FAILED;
 	}
-	result = file_check(fd, name, e);
+	result = file_check(fd, name, file, e);
 	(void)close(fd);
 	return result;
 }
 
-/* The name is on the disk before anything is written behind it. */
+/*
+ * The name is on the disk before anything is written behind it. Another
+ * process that starts at the same moment may have made it.
+ */
 static enum open_result
 file_create_at(int dir, const char *name, struct error *e)
 {
 	int fd = openat(dir, name,
 	    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 
-	if (fd == -1 || fsync(dir) == -1) {
+	if ((fd == -1 && errno != EEXIST) || fsync(dir) == -1) {
 		(void)error_errno(e, "%s", name);
 		if (fd != -1)
 			(void)close(fd);
 		return OPEN_FAILED;
 	}
-	(void)close(fd);
+	if (fd != -1)
+		(void)close(fd);
 	return OPEN_OK;
 }
 
@@ -108,6 +121,7 @@ static enum open_result
 sidecar_check_at(int dir, const char *name, struct error *e)
 {
 	enum open_result result = OPEN_FAILED;
+	struct file_id file;
 	struct stat st;
 	int fd;
 
@@ -118,14 +132,15 @@ sidecar_check_at(int dir, const char *name, struct error *e)
 	    ((st.st_mode & 077) != 0 && fchmod(fd, 0600) == -1))
 		(void)error_errno(e, "%s", name);
 	else
-		result = file_check(fd, name, e);
+		result = file_check(fd, name, &file, e);
 	if (fd != -1)
 		(void)close(fd);
 	return result;
 }
 
 enum open_result
-files_check(const char *path, bool create, struct error *e)
+files_check(
+    const char *path, bool create, struct file_id *file, struct error *e)
 {
 	enum open_result result = dir_check(path, e);
 	int dir;
@@ -137,14 +152,26 @@ files_check(const char *path, bool create, struct error *e)
 		(void)error_errno(e, "state directory %s", path);
 		return OPEN_FAILED;
 	}
-	result = file_check_at(dir, DATABASE_NAME, e);
+	result = file_check_at(dir, DATABASE_NAME, file, e);
 	if (result == OPEN_MISSING && create &&
 	    (result = file_create_at(dir, DATABASE_NAME, e)) == OPEN_OK)
-		result = file_check_at(dir, DATABASE_NAME, e);
+		result = file_check_at(dir, DATABASE_NAME, file, e);
 	if (result == OPEN_OK && create)
 		result = sidecar_check_at(dir, DATABASE_NAME "-wal", e);
 	if (result == OPEN_OK && create)
 		result = sidecar_check_at(dir, DATABASE_NAME "-shm", e);
 	(void)close(dir);
 	return result;
+}
+
+enum open_result
+files_same(const char *path, const struct file_id *file, struct error *e)
+{
+	struct stat st;
+
+	if (lstat(path, &st) == 0 && st.st_dev == file->dev &&
+	    st.st_ino == file->ino)
+		return OPEN_OK;
+	return database_refuse(
+	    e, DATABASE_NAME, "another file has taken its place");
 }

@@ -13,7 +13,6 @@
 #include <cmocka.h>
 
 #include "ledger/inspect.h"
-#include "ledger/migrate.h"
 #include "ledger/query.h"
 #include "tests/unit/ledger_fixture.h"
 
@@ -161,13 +160,16 @@ only_a_regular_file_of_one_name_is_opened(void **state)
 static void
 a_path_that_sqlite_could_read_otherwise_is_refused(void **state)
 {
+	static const char *const unnamed[] = {"",
+	    ":memory:", "file::memory:", "relative", "/tmp/a?b", "/tmp/a#b",
+	    "/tmp/a%20b"};
 	struct ledger l;
 	struct error e;
+	size_t i;
 
-	assert_int_equal(
-	    OPEN_REFUSED, database_open(&l, "/tmp/a?b", NULL, NULL, &e));
-	assert_int_equal(
-	    OPEN_REFUSED, database_open(&l, "relative", NULL, NULL, &e));
+	for (i = 0; i < sizeof(unnamed) / sizeof(unnamed[0]); i++)
+		assert_int_equal(OPEN_REFUSED,
+		    database_open(&l, unnamed[i], NULL, NULL, &e));
 	assert_int_equal(OPEN_MISSING,
 	    database_open(&l, "/tmp/no/such/dir", NULL, NULL, &e));
 }
@@ -218,25 +220,6 @@ the_pragmas_are_what_they_should_be(void **state)
 	database_close(&l);
 }
 
-/* ---- versions ---------------------------------------------------------- */
-
-static void
-a_newer_schema_is_refused_untouched(void **state)
-{
-	struct stat before, after;
-
-	assert_int_equal(OPEN_OK, open_owner());
-	raw("INSERT INTO schema_migrations VALUES (2, 'later');"
-	    "PRAGMA journal_mode = DELETE");
-	assert_int_equal(0, stat(in_dir("ledger.db"), &before));
-	assert_int_equal(OPEN_REFUSED, open_owner());
-	assert_int_equal(OPEN_REFUSED, open_readonly());
-	assert_int_equal(0, stat(in_dir("ledger.db"), &after));
-	assert_int_equal(before.st_mtim.tv_nsec, after.st_mtim.tv_nsec);
-	assert_int_equal(before.st_size, after.st_size);
-	assert_int_equal(1, names_in_dir()); /* it is not WAL again */
-}
-
 static void
 a_file_that_is_no_ledger_is_refused(void **state)
 {
@@ -254,76 +237,6 @@ a_file_that_is_no_ledger_is_refused(void **state)
 	raw("CREATE TABLE other (x)");
 	assert_int_equal(0, chmod(in_dir("ledger.db"), 0600));
 	assert_int_equal(OPEN_REFUSED, open_owner());
-}
-
-static const struct migration older[] = {
-    {1,
-	"CREATE TABLE schema_migrations (version INTEGER PRIMARY KEY,"
-	" applied_at TEXT NOT NULL); CREATE TABLE a (x)"},
-    {2, "CREATE TABLE b (x)"},
-    {3, "CREATE TABLE c (x); INSERT INTO c SELECT 1"},
-};
-
-static int versions_told;
-
-static void
-tell_version(int version, void *arg)
-{
-	versions_told = versions_told * 10 + version;
-}
-
-static int
-migrate_to(sqlite3 *db, size_t count)
-{
-	struct error e;
-	int rc;
-
-	return migrate(db, older, count, tell_version, NULL, &rc, &e);
-}
-
-static void
-each_migration_is_applied_once(void **state)
-{
-	struct error e;
-	sqlite3 *db;
-	int rc;
-
-	versions_told = 0;
-	assert_int_equal(SQLITE_OK, sqlite3_open(":memory:", &db));
-	assert_int_equal(0, migrate_to(db, 1));
-	assert_int_equal(1, migrate_version(db, &rc, &e));
-	assert_int_equal(0, migrate_to(db, 3));
-	assert_int_equal(0, migrate_to(db, 3));
-	assert_int_equal(3, migrate_version(db, &rc, &e));
-	assert_int_equal(123, versions_told);
-	/* Back to an older list: newer than that build. */
-	assert_int_equal(-1, migrate_to(db, 2));
-	(void)sqlite3_close(db);
-}
-
-static void
-a_migration_that_fails_leaves_its_version(void **state)
-{
-	struct error e;
-	sqlite3 *db;
-	int rc;
-
-	assert_int_equal(SQLITE_OK, sqlite3_open(":memory:", &db));
-	assert_int_equal(0, migrate_to(db, 2));
-	assert_int_equal(SQLITE_OK,
-	    sqlite3_exec(db, "CREATE TABLE c (y)", NULL, NULL, NULL));
-	assert_int_equal(-1, migrate_to(db, 3));
-	assert_int_equal(2, migrate_version(db, &rc, &e));
-	assert_int_equal(1, sqlite3_get_autocommit(db));
-	(void)sqlite3_close(db);
-}
-
-static void
-an_older_schema_is_not_looked_at(void **state)
-{
-	assert_int_equal(OPEN_OK, open_owner());
-	raw("UPDATE schema_migrations SET version = 0");
-	assert_int_equal(OPEN_REFUSED, open_readonly());
 }
 
 /* ---- to look only ------------------------------------------------------ */
@@ -350,27 +263,6 @@ looking_cannot_write(void **state)
 	assert_int_equal(SQLITE_READONLY,
 	    sqlite3_exec(l.db, "DELETE FROM gaps", NULL, NULL, NULL));
 	database_close(&l);
-}
-
-/* Committed rows still in a WAL are seen: no shortcut past it. */
-static void
-looking_reads_the_wal(void **state)
-{
-	struct fixture *f;
-	struct ledger l;
-	struct error e;
-	char *json;
-	void *own;
-
-	(void)fixture_setup(&own);
-	f = own;
-	(void)record_event(f, 101);
-	assert_int_equal(OPEN_OK, database_open_readonly(&l, f->dir, &e));
-	assert_int_equal(QUERY_OK, query_json(&l, "events", 0, 0, &json));
-	assert_non_null(strstr(json, "\"event_id\":101"));
-	free(json);
-	database_close(&l);
-	(void)fixture_teardown(&own);
 }
 
 /* ---- the command line -------------------------------------------------- */
@@ -492,14 +384,9 @@ main(void)
 	    TEST(a_path_that_sqlite_could_read_otherwise_is_refused),
 	    TEST(sidecars_become_private),
 	    TEST(the_pragmas_are_what_they_should_be),
-	    TEST(a_newer_schema_is_refused_untouched),
 	    TEST(a_file_that_is_no_ledger_is_refused),
-	    TEST(each_migration_is_applied_once),
-	    TEST(a_migration_that_fails_leaves_its_version),
-	    TEST(an_older_schema_is_not_looked_at),
 	    TEST(looking_makes_nothing),
 	    TEST(looking_cannot_write),
-	    TEST(looking_reads_the_wal),
 	    TEST(the_schema_is_printed),
 	    TEST(a_ledger_is_inspected_behind_walls),
 	    TEST(wrong_words_are_a_usage_error),
