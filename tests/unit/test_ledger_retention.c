@@ -150,7 +150,7 @@ only_what_ended_is_dropped(void **state)
 	size_t i;
 
 	for (i = 0; i < sizeof(states) / sizeof(states[0]); i++)
-		sql_ok(f,
+		sql_put(f,
 		    "INSERT INTO events (id, state, reason, lane, event_type,"
 		    " kind, action, bucket_id, creator_id, recording_id,"
 		    " created_at, seen_at, updated_at, snapshot) VALUES (%d,"
@@ -454,7 +454,7 @@ without_a_setting_it_never_runs(void **state)
 static void
 many_discarded(struct fixture *f, int count)
 {
-	sql_ok(f,
+	sql_put(f,
 	    "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n"
 	    " WHERE i < %d) INSERT INTO events (id, state, reason, lane,"
 	    " event_type, kind, action, bucket_id, creator_id, recording_id,"
