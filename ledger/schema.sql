@@ -413,6 +413,16 @@ BEGIN
 	SELECT RAISE(ABORT, 'dispatched is what a live task carries');
 END;
 
+-- What a worker may still be told is kept; a tombstone stays one.
+CREATE TRIGGER events_content_goes_after_the_end
+BEFORE UPDATE OF content_dropped ON events
+WHEN NEW.content_dropped IS NOT OLD.content_dropped
+AND (OLD.content_dropped = 1 OR OLD.state NOT IN ('completed', 'discarded')
+    OR OLD.redispatch_decision IS NOT NULL)
+BEGIN
+	SELECT RAISE(ABORT, 'content goes once, after the end');
+END;
+
 CREATE TRIGGER events_generation
 AFTER INSERT ON events
 WHEN NEW.generation IS NOT COALESCE((SELECT MAX(id) FROM generations), 0)

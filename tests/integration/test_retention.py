@@ -19,9 +19,11 @@ def make_old(connector):
         connection.executemany(
             "INSERT INTO events (id, state, reason, lane, event_type, kind,"
             " action, bucket_id, creator_id, recording_id, created_at,"
-            " seen_at, updated_at, details) VALUES (?, 'discarded',"
-            " 'not_addressed', 'poll', 'x', 'x', 'x', 1, 1, 1, ?, ?, ?,"
-            " '{}')", [(i, OLD, OLD, OLD) for i in range(1, COUNT + 1)])
+            " seen_at, updated_at, details) VALUES (?, 'seen', '', 'poll',"
+            " 'x', 'x', 'x', 1, 1, 1, ?, ?, ?, '{}')",
+            [(i, OLD, OLD, OLD) for i in range(1, COUNT + 1)])
+        connection.execute("UPDATE events SET state = 'discarded',"
+                           " reason = 'not_addressed'")
     connection.close()
 
 

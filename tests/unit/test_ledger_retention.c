@@ -215,6 +215,32 @@ column(struct fixture *f, const char *name)
 	return sql_get(f, "SELECT CAST(%s AS TEXT) FROM events", name);
 }
 
+#define DROP "UPDATE events SET content_dropped = %d WHERE id = 11"
+
+/* Nor is it by any other hand: only what ended, once, and not while it waits.
+ */
+static void
+the_tables_keep_content_too(void **state)
+{
+	struct fixture *f = *state;
+
+	(void)record_event(f, 11);
+	sql_refused(f, DROP, 1);
+	(void)admit_event(f, 11, "k");
+	sql_refused(f, DROP, 1);
+	(void)launch(f, 11, ATT_1);
+	sql_refused(f, DROP, 1);
+	(void)end_attempt(f, ATT_1, "lost");
+	sql_ok(f,
+	    "INSERT INTO decisions (action, event_id, decided_by, decided_at)"
+	    " VALUES ('redispatch', 11, 'me', 'd');"
+	    "UPDATE events SET redispatch_decision = 1");
+	sql_refused(f, DROP, 1);
+	sql_ok(f, "UPDATE events SET redispatch_decision = NULL");
+	sql_ok(f, DROP, 1);
+	sql_refused(f, DROP, 0);
+}
+
 /* Every column is named above or cleared: a new one cannot be forgotten. */
 static void
 a_tombstone_is_what_the_list_says(void **state)
@@ -609,6 +635,7 @@ main(void)
 	    TEST(what_has_no_setting_is_kept),
 	    TEST(only_what_ended_is_dropped),
 	    PROVES("T68 I16", a_waiting_redispatch_keeps_its_content),
+	    PROVES("T68 I16", the_tables_keep_content_too),
 	    PROVES("I16", a_tombstone_is_what_the_list_says),
 	    PROVES("I16", a_tombstone_is_for_ever),
 	    TEST(a_second_run_changes_nothing),

@@ -239,9 +239,9 @@ a_launch_refused_writes_nothing(void **state)
 	(void)launch_fails(f, 101, ATT_1, "refused");
 	sql_ok(f, "UPDATE events SET snapshot = '{}', routed = 0");
 	(void)launch_fails(f, 101, ATT_1, "refused");
-	sql_ok(f, "UPDATE events SET routed = 1, content_dropped = 1");
+	sql_put(f, "UPDATE events SET routed = 1, content_dropped = 1");
 	(void)launch_fails(f, 101, ATT_1, "refused");
-	sql_ok(f, "UPDATE events SET content_dropped = 0");
+	sql_put(f, "UPDATE events SET content_dropped = 0");
 	(void)launch_fails(f, 101, "att_000000000000000000000O01", "refused");
 	assert_int_equal(0, sql_int(f, "SELECT COUNT(*) FROM task_events"));
 	assert_string_equal("admitted", state_of(f, 101));

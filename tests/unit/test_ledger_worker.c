@@ -281,7 +281,7 @@ what_is_gone_is_skipped_and_refused(void **state)
 
 	launched(f);
 	join(f, 102);
-	sql_ok(f,
+	sql_put(f,
 	    "UPDATE events SET content_dropped = 1, snapshot = NULL"
 	    " WHERE id = 101");
 	assert_failed(get(f, 101), "not_dispatchable");
