@@ -18,13 +18,32 @@ spec = importlib.util.spec_from_file_location("integration_conftest",
 shared = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(shared)
 
+import pytest
+
 import chance
+import killat
 
 pytest_runtest_makereport = shared.pytest_runtest_makereport
 users = shared.users
 folder = shared.folder
 sim = shared.sim
 make_connector = shared.make_connector
+
+
+@pytest.fixture
+def make_killat(folder):
+    """Makes what follows a tree. Name it before make_connector: what is held
+    must be let go before a connector can be stopped, and is killed here.
+    """
+    made = []
+
+    def make(*rules, **arguments):
+        made.append(killat.Killat(folder, *rules, **arguments))
+        return made[-1]
+
+    yield make
+    for one in reversed(made):
+        one.close()
 
 
 def pytest_configure(config):

@@ -169,12 +169,15 @@ class Director:
 
 class Connector:
     """A connectd with its files, its agent's script, and eyes on it. It may
-    be started, killed and started again over the same state.
+    be started, killed and started again over the same state. A follower sees
+    its processes from birth: its birth() is called between fork and exec, its
+    go_all() before an end in order is asked for.
     """
 
     def __init__(self, sim, folder, profile="demo", script=None, limits=None,
-                 config=None, environ=None, arguments=()):
+                 config=None, environ=None, arguments=(), follower=None):
         self.sim = sim
+        self.follower = follower
         self.folder = folder
         self.profile = profile
         self.arguments = list(arguments)
@@ -280,12 +283,13 @@ class Connector:
     # -- its life ---------------------------------------------------------
 
     def start(self, *more, ready=True):
+        birth = self.follower.birth if self.follower else end_with_parent
         self.process = subprocess.Popen(
             [str(self.bin / "connectd"), "run", "--profile", self.profile,
              *self.arguments, *more],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, env=self.environ, cwd="/",
-            start_new_session=True, preexec_fn=end_with_parent)
+            start_new_session=True, preexec_fn=birth)
         self.lines = Lines(self.process.stdout,
                            self.folder.path / "connectd.stdout")
         self.logs = Lines(self.process.stderr,
@@ -351,6 +355,8 @@ class Connector:
         if self.process is None:
             return
         if self.is_running():
+            if self.follower:
+                self.follower.go_all()
             self.stop()
         else:
             self.lines.close()
