@@ -7,8 +7,10 @@
 
 #include <cmocka.h>
 
+#include "common/clock.h"
 #include "ledger/task.h"
 #include "tests/unit/ledger_fixture.h"
+#include "tests/unit/trap.h"
 
 static char token[TOKEN_LEN + 1]; /* of the task under test */
 
@@ -566,6 +568,81 @@ a_report_behind_the_settlement_is_kept(void **state)
 	assert_string_equal("completed", state_of(f, 101));
 }
 
+/* ---- stamps ------------------------------------------------------------ */
+
+#define DIGIT "[0-9]"
+#define DIGITS_3 DIGIT DIGIT DIGIT
+#define STAMP_GLOB                                                     \
+	DIGIT DIGITS_3 "-" DIGIT DIGIT "-" DIGIT DIGIT "T" DIGIT DIGIT \
+		       ":" DIGIT DIGIT ":" DIGIT DIGIT                 \
+		       "." DIGITS_3 DIGITS_3 DIGITS_3 "Z"
+
+/* Every column that is called *_at, of every row, has the one form. */
+static int64_t
+assert_stamps(struct fixture *f)
+{
+	sqlite3_stmt *columns;
+	const char *table, *column;
+	int64_t count = 0;
+
+	assert_int_equal(SQLITE_OK,
+	    sqlite3_prepare_v2(f->l.db,
+		"SELECT t.name, c.name FROM sqlite_schema t,"
+		" pragma_table_info(t.name) c WHERE t.type = 'table'"
+		" AND c.name LIKE '%\\_at' ESCAPE '\\'",
+		-1, &columns, NULL));
+	while (sqlite3_step(columns) == SQLITE_ROW) {
+		table = row_text(columns, 0);
+		column = row_text(columns, 1);
+		if (sql_int(f, "SELECT COUNT(*) FROM %s WHERE %s NOT GLOB '%s'",
+			table, column, STAMP_GLOB) != 0)
+			fail_msg("%s.%s: %s", table, column,
+			    sql_get(
+				f, "SELECT MIN(%s) FROM %s", column, table));
+		count += sql_int(f, "SELECT COUNT(%s) FROM %s", column, table);
+	}
+	(void)sqlite3_finalize(columns);
+	return count;
+}
+
+/* As text they sort as time, ours and those that triggers write. */
+static void
+stamps_sort_as_text(void **state)
+{
+	struct fixture *f = *state;
+	char whole[CLOCK_STAMP_SIZE], half[CLOCK_STAMP_SIZE];
+
+	clock_stamp_ns(INT64_C(1767603600000000000), whole);
+	clock_stamp_ns(INT64_C(1767603600500000000), half);
+	assert_string_equal("2026-01-05T09:00:00.000000000Z", whole);
+	assert_string_equal("2026-01-05T09:00:00.500000000Z", half);
+	assert_true(strcmp(whole, half) < 0);
+	launched(f);
+	(void)get(f, 101); /* a trigger stamps the guard's intent */
+	fixture_wait(500);
+	(void)record_event(f, 102);
+	(void)admit_event(f, 102, "l");
+	hold(f);
+	sql_ok(f, /* another the event, a third its guard's intent */
+	    "UPDATE generations SET opened_at = seen_at FROM events;"
+	    "UPDATE hold_marker SET held_at = seen_at FROM events;"
+	    "UPDATE events SET review = 1 WHERE id = 102");
+	assert_string_equal("held", state_of(f, 102));
+	assert_int_equal(2,
+	    sql_int(f,
+		"SELECT COUNT(*) FROM outbox WHERE state = 'canceled' AND"
+		" finished_at IS NOT NULL"));
+	assert_string_equal("101,102",
+	    sql_get(f,
+		"SELECT group_concat(id) FROM (SELECT id FROM events"
+		" ORDER BY seen_at)"));
+	assert_string_equal(
+	    whole, sql_get(f, "SELECT seen_at FROM events WHERE id = 101"));
+	assert_string_equal(
+	    half, sql_get(f, "SELECT seen_at FROM events WHERE id = 102"));
+	assert_true(assert_stamps(f) > 15);
+}
+
 /* ---- the thread -------------------------------------------------------- */
 
 static struct msg *
@@ -630,6 +707,7 @@ main(void)
 	    TEST(on_a_superseded_task),
 	    TEST(a_malformed_report_changes_nothing),
 	    TEST(a_report_behind_the_settlement_is_kept),
+	    TRAP("T89", stamps_sort_as_text, fixture_setup, fixture_teardown),
 	    TEST(a_thread_is_read_for_pulled_events_only),
 	};
 

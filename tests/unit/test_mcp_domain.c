@@ -302,6 +302,8 @@ an_instruction_has_these_keys_and_no_other(void **state)
 	static const char *const keys[] = {"event_id", "event_type", "trigger",
 	    "class", "recording", "reply_to", "requester_id", "acknowledge",
 	    "guard_acknowledged", "delivery", "content", "content_updated_at"};
+	static const char *const recording_keys[] = {
+	    "bucket_id", "recording_id", "type", "title", "url"};
 	static const char snapshot[] =
 	    "{\"type\":\"Comment\",\"title\":\"T\","
 	    "\"app_url\":\"https://x.test/app\",\"content\":\"c\","
@@ -318,7 +320,10 @@ an_instruction_has_these_keys_and_no_other(void **state)
 		assert_string_equal(keys[i++], key);
 	assert_int_equal(12, i);
 	body = json_object_get(body, "recording");
-	assert_int_equal(5, json_object_size(body));
+	i = 0;
+	json_object_foreach (body, key, value)
+		assert_string_equal(recording_keys[i++], key);
+	assert_int_equal(5, i);
 	assert_string_equal("https://x.test/8", member_text(body, "url"));
 	json_decref(json);
 	in.class = "";
@@ -532,6 +537,78 @@ tools_are_described_truly(void **state)
 	assert_null(tool_find(DOMAIN_CONNECT, THREAD, strlen(THREAD)));
 }
 
+/* The parameters that a tool's schema knows, and that some action reads. */
+static void
+assert_same_parameters(const struct tool *tool, const json_t *properties)
+{
+	json_t *left = json_deep_copy(properties);
+	const struct action *action;
+	size_t i, j;
+
+	for (i = 0; i < tool->action_count; i++) {
+		action = &tool->actions[i];
+		for (j = 0; j < action->param_count; j++) {
+			assert_non_null(json_object_get(
+			    properties, action->params[j].name));
+			(void)json_object_del(left, action->params[j].name);
+		}
+	}
+	assert_int_equal(0, json_object_size(left));
+	json_decref(left);
+}
+
+/* Its schema lists what is read, in the alphabet's order, and no more. */
+static void
+assert_schema(const char *name, const json_t *schema)
+{
+	const struct tool *tool = tool_find(DOMAINS_ALL, name, strlen(name));
+	json_t *list, *params;
+	size_t i;
+
+	assert_int_equal(0,
+	    json_unpack((json_t *)schema, "{s:{s:{s:o},s:o}}", "properties",
+		"action", "enum", &list, "params", &params));
+	assert_true(
+	    json_is_false(json_object_get(schema, "additionalProperties")));
+	assert_true(
+	    json_is_false(json_object_get(params, "additionalProperties")));
+	assert_int_equal(tool->action_count, json_array_size(list));
+	for (i = 0; i < tool->action_count; i++) {
+		assert_string_equal(tool->actions[i].name,
+		    json_string_value(json_array_get(list, i)));
+		if (i > 0)
+			assert_true(strcmp(tool->actions[i - 1].name,
+					tool->actions[i].name) < 0);
+	}
+	assert_same_parameters(tool, json_object_get(params, "properties"));
+}
+
+static void
+schemas_say_what_is_read(void **state)
+{
+	struct buffer text = {0};
+	json_t *tools, *tool, *links;
+	int most, longest;
+	size_t i;
+
+	tools_render(DOMAINS_ALL, &text);
+	tools = json_loads(text.bytes, 0, NULL);
+	json_array_foreach (tools, i, tool)
+		assert_schema(member_text(tool, "name"),
+		    json_object_get(tool, "inputSchema"));
+	assert_int_equal(0,
+	    json_unpack(json_array_get(tools, 0), "{s:{s:{s:{s:{s:o}}}}}",
+		"inputSchema", "properties", "params", "properties", "links",
+		&links));
+	assert_int_equal(0,
+	    json_unpack(links, "{s:i,s:{s:i}}", "maxItems", &most, "items",
+		"maxLength", &longest));
+	assert_int_equal(20, most);
+	assert_int_equal(2048, longest);
+	json_decref(tools);
+	buffer_free(&text);
+}
+
 int
 main(void)
 {
@@ -547,6 +624,7 @@ main(void)
 	    cmocka_unit_test(failures_have_their_kind),
 	    cmocka_unit_test(a_receipt_says_what_stands),
 	    cmocka_unit_test(tools_are_described_truly),
+	    cmocka_unit_test(schemas_say_what_is_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

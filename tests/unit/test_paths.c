@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "common/paths.h"
+#include "tests/unit/trap.h"
 
 static void
 assert_says(const struct error *e, const char *part)
@@ -245,6 +246,8 @@ test_state_dir(void **state)
 	    {"/s/root/999-52007412", NULL},
 	    {"/s/root/999-52007412/", NULL},
 	    {"/s/root/./x/../999-52007412", NULL},
+	    {"/s/root//999-52007412//.", NULL},
+	    {"/s/root/998-5/../999-52007412", NULL},
 	    {"/s/root/0999-52007412", NULL}, /* as numbers */
 	    {"/s/root/-52007412", "misnamed"},
 	    {"/s/root/999-", "misnamed"},
@@ -262,12 +265,19 @@ test_state_dir(void **state)
 	    {"/s/root/abc-5", "misnamed"},
 	    {"/s/root/999-9223372036854775808", "misnamed"},
 	    {"/s/root/99999999999999999999-5", "misnamed"},
+	    {"/s/root/x999-5", "misnamed"},
+	    {"/s/root/999 -5", "misnamed"},
+	    {"/s/root/999-5 ", "misnamed"},
+	    {"/s/root/18446744073709551616-5", "misnamed"},
 	    {"/s/root/998-52007412", "other account"},
 	    {"/s/root/18446744073709551615-5", "other account"},
 	    {"/s/else/999-52007412", "elsewhere"},
 	    {"/s/root", "elsewhere"},
 	    {"/s/root/999-5/999-5", "elsewhere"},
 	    {"/s/root/../999-5", "elsewhere"},
+	    {"/s/root/999-5/..", "elsewhere"},
+	    {"/s/roott/999-5", "elsewhere"},
+	    {"999-5", "elsewhere"}, /* in the working directory */
 	    {"/", "elsewhere"},
 	};
 	struct error e;
@@ -310,7 +320,7 @@ main(void)
 	    cmocka_unit_test(test_resolve),
 	    cmocka_unit_test(test_given),
 	    cmocka_unit_test(test_resolve_refuses),
-	    cmocka_unit_test(test_state_dir),
+	    TRAP("T80", test_state_dir, NULL, NULL),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
