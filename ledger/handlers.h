@@ -34,6 +34,7 @@ HANDLER(next_startable);
 /* task.c */
 HANDLER(launch);
 HANDLER(rekey);
+HANDLER(take_over);
 /* attempt.c */
 HANDLER(running);
 HANDLER(progress);

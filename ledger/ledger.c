@@ -45,6 +45,7 @@ const handler ledger_handlers[MSG_COUNT] = {
     [MSG_RUNNING] = handle_running,
     [MSG_END] = handle_end,
     [MSG_REKEY] = handle_rekey,
+    [MSG_TAKE_OVER] = handle_take_over,
     [MSG_PROGRESS] = handle_progress,
     [MSG_REFUSAL] = handle_refusal,
     [MSG_TREE_HELD] = handle_tree_held,

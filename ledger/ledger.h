@@ -16,7 +16,7 @@
  *	quarantine.c	COUNT_DEATH: records that end whoever holds them
  *	verdict.c	VERDICT: what intake decided
  *	startable.c	NEXT_STARTABLE: what may begin now
- *	task.c		LAUNCH, REKEY: a task, its rows; token.c its token
+ *	task.c		LAUNCH, REKEY, TAKE_OVER: a task; token.c its token
  *	attempt.c	RUNNING, PROGRESS, REFUSAL, NEXT_LIVE, IDENTITY
  *	settle.c	END: what an attempt's end makes of its records
  *	worker.c	BIND, GET_DISPATCH, ACK_DISPATCH, THREAD_OF

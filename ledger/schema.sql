@@ -130,6 +130,7 @@ CREATE TABLE tasks (
 	id INTEGER PRIMARY KEY AUTOINCREMENT,
 	token_sha256 TEXT NOT NULL UNIQUE,
 	rekeys INTEGER NOT NULL DEFAULT 0,	-- tokens minted after the first
+	taken_at TEXT,				-- an operator has the token since
 	created_at TEXT NOT NULL,
 	superseded_at TEXT,
 	conversation_key TEXT NOT NULL DEFAULT '',
@@ -512,6 +513,13 @@ AND (OLD.superseded_at IS NOT NULL OR NEW.superseded_at IS NOT NULL
 	WHERE a.task_id = OLD.id AND a.state <> 'ended'))
 BEGIN
 	SELECT RAISE(ABORT, 'only a live attempt is re-keyed');
+END;
+
+CREATE TRIGGER tasks_taken_is_final
+BEFORE UPDATE OF taken_at ON tasks
+WHEN OLD.taken_at IS NOT NULL AND NEW.taken_at IS NOT OLD.taken_at
+BEGIN
+	SELECT RAISE(ABORT, 'a task that was taken over stays so');
 END;
 
 -- A redispatch that waited for this end. What cannot be applied any more

@@ -245,9 +245,38 @@ handle_rekey(struct ledger *l, const struct request *q, struct answer *a)
 	if ((rc = task_rekey(l, a, attempt)) == -1)
 		return -1;
 	if (rc == 0)
-		return answer_fail(a, "refused", "its task is over");
+		return answer_fail(
+		    a, "refused", "its task is over, or taken over");
 	a->reply.type = MSG_REKEYED;
 	return 0;
+}
+
+/*
+ * Only of an attempt that has its worker: before that the dispatcher still
+ * needs the token itself, and may have to re-key.
+ */
+int
+handle_take_over(struct ledger *l, const struct request *q, struct answer *a)
+{
+	const char *attempt = q->m->take_over.attempt;
+	char hash[DIGEST_HEX_SIZE];
+	int rc;
+
+	rc = sql_first(l, STMT_ATTEMPT_TASK, WITH(v_text(attempt)));
+	if (rc == -1)
+		return -1;
+	if (rc == 0)
+		return answer_fail(a, "not_found", "no attempt %s", attempt);
+	a->reply.type = MSG_TAKEN_OVER;
+	a->reply.taken_over.task_id = row_int(sql_row(l, STMT_ATTEMPT_TASK), 0);
+	token_mint(a->token);
+	token_hash(a->token, hash);
+	rc = sql_run(l, STMT_TASK_TAKE_OVER,
+	    WITH(v_text(hash), v_text(attempt), v_text(l->now)));
+	if (rc == 0)
+		return answer_fail(a, "refused",
+		    "%s is not running, or its task is superseded", attempt);
+	return rc == -1 ? -1 : 0;
 }
 
 /* ---- supersession ------------------------------------------------------ */

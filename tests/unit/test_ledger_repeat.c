@@ -76,6 +76,13 @@ launched(struct fixture *f)
 }
 
 static void
+running(struct fixture *f)
+{
+	launched(f);
+	run_attempt(f, ATT_1, 4711);
+}
+
+static void
 failed_start(struct fixture *f)
 {
 	launched(f);
@@ -165,6 +172,8 @@ static const struct {
 	{.type = MSG_LAUNCH, .launch = {ATT_1, 101, 1, "claude", "", 1000}},
 	"token_sha256 rekeys"},
     {launched, ROLE_DISPATCHER, {.type = MSG_REKEY, .rekey = {ATT_1}},
+	"token_sha256 rekeys"},
+    {running, ROLE_SUPERVISOR, {.type = MSG_TAKE_OVER, .take_over = {ATT_1}},
 	"token_sha256 rekeys"},
     {launched, ROLE_DISPATCHER,
 	{.type = MSG_RUNNING, .running = {ATT_1, 42, 42, 7, "s"}}, NULL},

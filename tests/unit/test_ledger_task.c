@@ -404,6 +404,63 @@ only_a_live_task_is_rekeyed(void **state)
 	assert_failed(rekey(f, ATT_1), "refused");
 }
 
+static struct msg *
+take_over(struct fixture *f, const char *attempt)
+{
+	struct msg m = {.type = MSG_TAKE_OVER};
+
+	m.take_over.attempt = attempt;
+	return fixture_ask(f, &m, ROLE_SUPERVISOR, "");
+}
+
+/* From then on nobody but the operator gets another token. */
+static void
+a_task_taken_over_is_not_rekeyed(void **state)
+{
+	struct fixture *f = *state;
+	const char *first, *second, *third;
+	struct msg *taken;
+
+	admitted(f, 101, "k");
+	first = launch(f, 101, ATT_1);
+	run_attempt(f, ATT_1, 4242);
+	assert_string_equal("", sql_get(f, "SELECT taken_at FROM tasks"));
+	taken = take_over(f, ATT_1);
+	assert_int_equal(MSG_TAKEN_OVER, taken->type);
+	assert_int_equal(1, taken->taken_over.task_id);
+	second = token_read(&taken->taken_over.token);
+	assert_failed(get_dispatch(f, first, 0, ATT_1), "task_token_refused");
+	assert_failed(rekey(f, ATT_1), "refused");
+	assert_int_equal(
+	    MSG_INSTRUCTION, get_dispatch(f, second, 0, ATT_1)->type);
+	third = token_read(&take_over(f, ATT_1)->taken_over.token);
+	assert_failed(get_dispatch(f, second, 0, ATT_1), "task_token_refused");
+	assert_int_equal(
+	    MSG_INSTRUCTION, get_dispatch(f, third, 0, ATT_1)->type);
+	assert_int_equal(2, sql_int(f, "SELECT rekeys FROM tasks"));
+	sql_refused(f, "UPDATE tasks SET taken_at = NULL");
+	sql_refused(f, "UPDATE tasks SET taken_at = 'later'");
+}
+
+/* Without a worker there is nothing to take over, and after its end. */
+static void
+only_a_running_attempt_is_taken_over(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_failed(take_over(f, ATT_1), "not_found");
+	admitted(f, 101, "k");
+	(void)launch(f, 101, ATT_1);
+	assert_failed(take_over(f, ATT_1), "refused");
+	assert_int_equal(MSG_REKEYED, rekey(f, ATT_1)->type);
+	run_attempt(f, ATT_1, 4242);
+	assert_int_equal(1, task_supersede(&f->l, 1));
+	sql_reset_all(&f->l);
+	assert_failed(take_over(f, ATT_1), "refused");
+	(void)end_attempt(f, ATT_1, "finished");
+	assert_failed(take_over(f, ATT_1), "refused");
+}
+
 /* ---- an attempt -------------------------------------------------------- */
 
 static void
@@ -607,6 +664,8 @@ main(void)
 	    TEST(a_launch_is_not_repeated_once_it_runs),
 	    TEST(the_last_rekey_wins),
 	    TEST(only_a_live_task_is_rekeyed),
+	    TEST(a_task_taken_over_is_not_rekeyed),
+	    TEST(only_a_running_attempt_is_taken_over),
 	    TEST(running_is_said_once),
 	    TEST(an_identity_is_what_was_recorded),
 	    TEST(refusals_are_numbered),
