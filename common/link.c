@@ -86,7 +86,7 @@ chunk_free(struct chunk *c)
 {
 	while (c->fd_count > 0)
 		(void)close(c->fds[--c->fd_count]);
-	free(c->bytes);
+	xfree_wiped(c->bytes); /* a secret may have gone by here */
 	free(c);
 }
 
@@ -161,6 +161,19 @@ link_end(struct link *link, enum link_over why, const char *text)
 
 /* ---- writing ---------------------------------------------------------- */
 
+/* Not by realloc, which would leave what it moves behind. */
+static void
+chunk_grow(struct chunk *c, size_t room)
+{
+	unsigned char *bytes = xmalloc(room);
+
+	if (c->len != 0)
+		memcpy(bytes, c->bytes, c->len);
+	xfree_wiped(c->bytes);
+	c->bytes = bytes;
+	c->room = room;
+}
+
 static struct chunk *
 chunk_for(struct link *link, const struct frame *f)
 {
@@ -186,8 +199,7 @@ link_send_frame(struct link *link, struct frame *f)
 	}
 	c = chunk_for(link, f);
 	if (c->len + f->len > c->room) {
-		c->room = c->room == 0 ? f->len : 2 * (c->len + f->len);
-		c->bytes = xreallocarray(c->bytes, 1, c->room);
+		chunk_grow(c, c->room == 0 ? f->len : 2 * (c->len + f->len));
 	}
 	memcpy(c->bytes + c->len, f->bytes, f->len);
 	c->len += f->len;

@@ -365,6 +365,7 @@ out:
 		(void)error_set(e, "%s: %s is out of bounds", info->name,
 		    w->overflow ? "the whole" : f->name);
 	}
+	explicit_bzero(w->bytes, w->len); /* a secret may be among them */
 	free(w);
 	return rc;
 }
@@ -372,7 +373,7 @@ out:
 void
 frame_free(struct frame *f)
 {
-	free(f->bytes);
+	xfree_wiped(f->bytes);
 	close_fds(f->fds, f->fd_count);
 	*f = (struct frame){.bytes = NULL};
 }

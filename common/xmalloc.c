@@ -1,3 +1,9 @@
+#ifdef __APPLE__
+#include <malloc/malloc.h>
+#define malloc_usable_size malloc_size
+#else
+#include <malloc.h>
+#endif
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,4 +92,12 @@ xasprintf(char **out, const char *fmt, ...)
 	if (n == -1)
 		out_of_memory(0);
 	return n;
+}
+
+void
+xfree_wiped(void *p)
+{
+	if (p != NULL)
+		explicit_bzero(p, malloc_usable_size(p));
+	free(p);
 }

@@ -19,4 +19,7 @@ void *xmemdup(const void *bytes, size_t len);
 int xasprintf(char **out, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* free(), after whatever stood there is wiped. NULL is fine. */
+void xfree_wiped(void *p);
+
 #endif

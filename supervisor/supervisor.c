@@ -16,6 +16,7 @@
 
 #include "common/build_id.h"
 #include "common/exit.h"
+#include "common/json.h"
 #include "common/log.h"
 #include "common/process.h"
 #include "common/url.h"
@@ -458,6 +459,8 @@ main(int argc, char *argv[])
 	struct error e;
 
 	first_descriptors();
+	/* What jansson lets go of a credential while it reads, is wiped. */
+	json_set_alloc_funcs(malloc, xfree_wiped);
 	(void)signal(SIGPIPE, SIG_IGN);
 	log_init("connectd", LOG_LEVEL_INFO);
 	event_set_log_callback(log_libevent);
