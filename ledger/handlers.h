@@ -35,6 +35,9 @@ HANDLER(next_startable);
 HANDLER(launch);
 HANDLER(rekey);
 HANDLER(take_over);
+/* join.c */
+HANDLER(join);
+HANDLER(expose);
 /* attempt.c */
 HANDLER(running);
 HANDLER(progress);

@@ -17,6 +17,8 @@
  *	verdict.c	VERDICT: what intake decided
  *	startable.c	NEXT_STARTABLE: what may begin now
  *	task.c		LAUNCH, REKEY, TAKE_OVER: a task; token.c its token
+ *	task.c		LAUNCH, REKEY: a task, its rows; token.c its token
+ *	join.c		JOIN, EXPOSE: what else is on a task, and is told of
  *	attempt.c	RUNNING, PROGRESS, REFUSAL, NEXT_LIVE, IDENTITY
  *	settle.c	END: what an attempt's end makes of its records
  *	worker.c	BIND, GET_DISPATCH, ACK_DISPATCH, THREAD_OF

@@ -174,8 +174,8 @@ CREATE TABLE task_events (
 CREATE UNIQUE INDEX task_events_live_event ON task_events (event_id)
     WHERE retired_at IS NULL;
 CREATE INDEX task_events_event ON task_events (event_id, delivery);
-CREATE INDEX task_events_live_conversation ON task_events (conversation_key)
-    WHERE retired_at IS NULL;
+CREATE INDEX task_events_live_conversation ON task_events
+    (conversation_key, task_id) WHERE retired_at IS NULL;
 
 -- A process is known by pid and started_ticks within boot_id.
 CREATE TABLE attempts (
@@ -570,7 +570,10 @@ BEFORE INSERT ON task_events
 WHEN NEW.retired_at IS NULL AND NEW.conversation_key <> ''
 AND EXISTS (SELECT 1 FROM task_events t
     WHERE t.conversation_key = NEW.conversation_key
-    AND t.retired_at IS NULL AND t.task_id <> NEW.task_id)
+    AND t.retired_at IS NULL AND t.task_id < NEW.task_id
+    UNION ALL SELECT 1 FROM task_events t
+    WHERE t.conversation_key = NEW.conversation_key
+    AND t.retired_at IS NULL AND t.task_id > NEW.task_id)
 BEGIN
 	SELECT RAISE(ABORT, 'another task has this conversation');
 END;

@@ -1,5 +1,6 @@
 #include <assert.h>
 
+#include "common/xmalloc.h"
 #include "ledger/ledger.h"
 #include "ledger/statements.h"
 
@@ -153,6 +154,21 @@ sql_number(struct ledger *l, enum stmt id, const struct value *values,
 		return -1;
 	*out = rc == 0 ? 0 : sqlite3_column_int64(l->stmts[id], 0);
 	return 0;
+}
+
+int
+sql_ids(struct ledger *l, enum stmt id, const struct value *values,
+    size_t count, int64_t **ids, size_t *id_count)
+{
+	int rc = sql_first(l, id, values, count);
+
+	*ids = NULL;
+	*id_count = 0;
+	for (; rc == 1; rc = sql_next(l, id)) {
+		*ids = xreallocarray(*ids, *id_count + 1, sizeof(**ids));
+		(*ids)[(*id_count)++] = row_int(sql_row(l, id), 0);
+	}
+	return rc;
 }
 
 int64_t

@@ -113,6 +113,10 @@ struct blob row_blob(sqlite3_stmt *row, int column);
 int sql_number(struct ledger *l, enum stmt id, const struct value *values,
     size_t count, int64_t *out);
 
+/* The first column of every row: *COUNT ids, which the caller frees. -1. */
+int sql_ids(struct ledger *l, enum stmt id, const struct value *values,
+    size_t count, int64_t **ids, size_t *id_count);
+
 /* End every statement that ran; no handler leaves one open. */
 void sql_reset_all(struct ledger *l);
 

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/xmalloc.h"
 #include "ledger/handlers.h"
 #include "ledger/lines.h"
 #include "ledger/record.h"
@@ -25,7 +24,6 @@ struct launch_record {
 	const char *conversation_key;
 	const char *trigger;
 	const char *recording_url;
-	bool acknowledge;
 	const char *state;
 	bool is_on_task;
 	bool is_dispatchable; /* content, route and conversation are there */
@@ -50,13 +48,12 @@ launch_record_read(struct ledger *l, struct answer *a, int64_t event_id,
 	r->conversation_key = answer_text(a, row_text(row, 2));
 	r->trigger = answer_text(a, row_text(row, 3));
 	r->recording_url = answer_text(a, row_text(row, 4));
-	r->acknowledge = row_int(row, 5) != 0;
-	r->state = answer_text(a, row_text(row, 6));
-	r->is_on_task = row_int(row, 7) != 0;
-	r->is_dispatchable = row_int(row, 8) != 0;
-	r->before_it = row_int(row, 9);
-	r->is_conversation_busy = row_int(row, 10) != 0;
-	r->is_directory_busy = row_int(row, 11) != 0;
+	r->state = answer_text(a, row_text(row, 5));
+	r->is_on_task = row_int(row, 6) != 0;
+	r->is_dispatchable = row_int(row, 7) != 0;
+	r->before_it = row_int(row, 8);
+	r->is_conversation_busy = row_int(row, 9) != 0;
+	r->is_directory_busy = row_int(row, 10) != 0;
 	return 1;
 }
 
@@ -104,13 +101,13 @@ launch_check(struct ledger *l, struct answer *a, const struct msg_launch *m,
 	return launch_check_turn(a, m->event_id, r);
 }
 
-/* The task, its row, the attempt, the exposure: together or not at all. */
+/* The task, its rows, the attempt, one exposure: together or not at all. */
 static int
 launch_write(struct ledger *l, struct answer *a, const struct msg_launch *m,
     const struct launch_record *r, int64_t *task_id)
 {
 	char deadline[CLOCK_STAMP_SIZE], hash[DIGEST_HEX_SIZE];
-	enum move_result moved;
+	int64_t joined;
 
 	token_mint(a->token);
 	token_hash(a->token, hash);
@@ -121,17 +118,12 @@ launch_write(struct ledger *l, struct answer *a, const struct msg_launch *m,
 		    v_text(deadline))) == -1)
 		return -1;
 	*task_id = sqlite3_last_insert_rowid(l->db);
-	if (sql_run(l, STMT_TASK_EVENT_INSERT,
-		WITH(v_int(*task_id), v_int(m->event_id),
-		    v_text(r->conversation_key),
-		    v_text(r->acknowledge ? "armed" : ""))) == -1)
+	if (task_add(l, a, *task_id, m->event_id) == -1)
 		return -1;
-	moved = record_move(l,
-	    &(struct move){.event_id = m->event_id, .to = RECORD_DISPATCHED});
-	if (moved == MOVE_ERROR)
+	if (!answer_failed(a) && task_join(l, a, *task_id, &joined) == -1)
 		return -1;
-	if (moved != MOVED)
-		return answer_fail(a, "refused", "%s", move_result_text(moved));
+	if (answer_failed(a))
+		return 0;
 	if (sql_run(l, STMT_ATTEMPT_INSERT,
 		WITH(v_text(m->attempt), v_int(*task_id), v_text(m->driver),
 		    v_text(l->boot_id), v_text(l->run_id),
@@ -281,23 +273,6 @@ handle_take_over(struct ledger *l, const struct request *q, struct answer *a)
 
 /* ---- supersession ------------------------------------------------------ */
 
-/* The task's records that no worker has seen, while they are still its own. */
-static int
-unexposed_collect(
-    struct ledger *l, int64_t task_id, int64_t **ids, size_t *count)
-{
-	int rc = sql_first(l, STMT_TASK_UNEXPOSED, WITH(v_int(task_id)));
-
-	*ids = NULL;
-	*count = 0;
-	for (; rc == 1; rc = sql_next(l, STMT_TASK_UNEXPOSED)) {
-		*ids = xreallocarray(*ids, *count + 1, sizeof(**ids));
-		(*ids)[(*count)++] =
-		    row_int(sql_row(l, STMT_TASK_UNEXPOSED), 0);
-	}
-	return rc;
-}
-
 int
 task_supersede(struct ledger *l, int64_t task_id)
 {
@@ -310,7 +285,9 @@ task_supersede(struct ledger *l, int64_t task_id)
 		return -1;
 	if (!exists)
 		return 0;
-	if (unexposed_collect(l, task_id, &ids, &count) == -1 ||
+	/* Its records that no worker has seen, while they are still its own. */
+	if (sql_ids(l, STMT_TASK_UNEXPOSED, WITH(v_int(task_id)), &ids,
+		&count) == -1 ||
 	    sql_run(l, STMT_TASK_SUPERSEDE,
 		WITH(v_int(task_id), v_text(l->now))) == -1)
 		goto out;

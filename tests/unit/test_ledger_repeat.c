@@ -80,6 +80,21 @@ running(struct fixture *f)
 {
 	launched(f);
 	run_attempt(f, ATT_1, 4711);
+followed(struct fixture *f)
+{
+	launched(f);
+	(void)record_event(f, 102);
+	(void)admit_event(f, 102, "k");
+}
+
+static void
+joined(struct fixture *f)
+{
+	struct msg m = {.type = MSG_JOIN};
+
+	followed(f);
+	m.join = (struct msg_join){ATT_1, 1};
+	(void)fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_JOINED);
 }
 
 static void
@@ -175,6 +190,9 @@ static const struct {
 	"token_sha256 rekeys"},
     {running, ROLE_SUPERVISOR, {.type = MSG_TAKE_OVER, .take_over = {ATT_1}},
 	"token_sha256 rekeys"},
+    {followed, ROLE_DISPATCHER, {.type = MSG_JOIN, .join = {ATT_1, 1}}, NULL},
+    {joined, ROLE_DISPATCHER, {.type = MSG_EXPOSE, .expose = {ATT_1, 102}},
+	NULL},
     {launched, ROLE_DISPATCHER,
 	{.type = MSG_RUNNING, .running = {ATT_1, 42, 42, 7, "s"}}, NULL},
     {launched, ROLE_DISPATCHER, {.type = MSG_PROGRESS, .progress = {ATT_1}},
@@ -308,6 +326,16 @@ assert_same_answer(const struct msg *a, const struct msg *b)
 		    a->death_counted.count, b->death_counted.count);
 		assert_int_equal(
 		    a->death_counted.quarantined, b->death_counted.quarantined);
+		break;
+	case MSG_JOINED:
+		assert_int_equal(1, a->joined.joined);
+		assert_int_equal(0, b->joined.joined); /* are on it already */
+		assert_int_equal(a->joined.unexposed, b->joined.unexposed);
+		break;
+	case MSG_EXPOSED:
+		assert_true(a->exposed.by_you && b->exposed.by_you);
+		assert_false(a->exposed.pulled || b->exposed.pulled);
+		assert_string_equal(a->exposed.delivery, b->exposed.delivery);
 		break;
 	case MSG_ENDED:
 		assert_string_equal(a->ended.stop_reason, b->ended.stop_reason);

@@ -193,6 +193,16 @@ one_live_task_for_an_event_and_for_a_conversation(void **state)
 	sql_ok(f,
 	    "INSERT INTO task_events (task_id, event_id,"
 	    " conversation_key) VALUES (2, 102, 'k')");
+	/* Nor may an older task take a younger one's. */
+	task(f, 3);
+	event(f, 103, "admitted");
+	event(f, 104, "admitted");
+	sql_ok(f,
+	    "INSERT INTO task_events (task_id, event_id,"
+	    " conversation_key) VALUES (3, 103, 'l')");
+	sql_refused(f,
+	    "INSERT INTO task_events (task_id, event_id,"
+	    " conversation_key) VALUES (2, 104, 'l')");
 }
 
 static void

@@ -18,17 +18,17 @@ launched(struct fixture *f, int64_t id, const char *attempt)
 	return launch(f, id, attempt);
 }
 
-/* A sibling that waits on task 1, unexposed: what a join will do. */
+/* A follow-up that waits on the attempt's task, unexposed. */
 static void
 join(struct fixture *f, int64_t id)
 {
+	struct msg m = {.type = MSG_JOIN};
+
 	(void)record_event(f, id);
 	(void)admit_event(f, id, "k");
-	sql_ok(f,
-	    "INSERT INTO task_events (task_id, event_id, conversation_key)"
-	    " VALUES (1, %lld, 'k');"
-	    "UPDATE events SET state = 'dispatched' WHERE id = %lld",
-	    (long long)id, (long long)id);
+	m.join = (struct msg_join){ATT_1, 1};
+	(void)fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_JOINED);
+	assert_string_equal("dispatched", state_of(f, id));
 }
 
 static const char *
