@@ -12,7 +12,7 @@
 
 #include "common/log.h"
 #include "common/xmalloc.h"
-#include "tests/bench/nursery.h"
+#include "tests/nursery/nursery.h"
 #include "tests/bench/samples.h"
 
 static struct {
@@ -116,7 +116,7 @@ dir_remove(const char *dir)
 int
 main(int argc, char **argv)
 {
-	struct nursery ledger;
+	struct nursery ledger = {0};
 	char dir[256];
 
 	if (argc < 2)

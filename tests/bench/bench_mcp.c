@@ -17,7 +17,7 @@
 
 #include "common/log.h"
 #include "mcpd/lines.h"
-#include "tests/bench/nursery.h"
+#include "tests/nursery/nursery.h"
 #include "tests/bench/samples.h"
 
 #define CALLS 4000
@@ -262,7 +262,7 @@ measure(struct agent *a, struct nursery *mcpd)
 int
 main(int argc, char **argv)
 {
-	struct nursery mcpd;
+	struct nursery mcpd = {0};
 	struct peer *ledger, *intake;
 	struct agent a = {.fd = -1};
 

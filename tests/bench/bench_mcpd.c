@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "tests/bench/nursery.h"
+#include "tests/nursery/nursery.h"
 #include "tests/bench/samples.h"
 
 #define STARTS 100
@@ -59,7 +59,7 @@ start_once(struct event_base *base, char *program)
 	char *argv[] = {program, "--supervised", "--connect-state", "/tmp",
 	    "--connect-token-fd", "4", NULL};
 	struct peer *ledger, *intake;
-	struct nursery n;
+	struct nursery n = {0};
 	double began, took;
 	int token = token_pipe();
 

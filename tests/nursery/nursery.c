@@ -1,6 +1,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 #include "common/log.h"
 #include "common/role.h"
 #include "common/xmalloc.h"
-#include "tests/bench/nursery.h"
+#include "tests/nursery/nursery.h"
 
 #define RUN_ID "00000000000000000000000000000000"
 #define EXTRA_FD (ROLE_LINK_FD + 1)
@@ -40,6 +41,17 @@ on_log(struct peer *peer, struct msg *m, void *arg)
 }
 
 static void
+on_line(struct peer *peer, struct msg *m, void *arg)
+{
+	struct nursery *n = arg;
+
+	(void)peer;
+	if (n->ops != NULL && n->ops->line != NULL)
+		n->ops->line(m->line.text, n->arg);
+	msg_free(m);
+}
+
+static void
 on_other(struct peer *peer, struct msg *m, void *arg)
 {
 	(void)peer;
@@ -53,7 +65,9 @@ on_gone(struct peer *peer, void *arg)
 	struct nursery *n = arg;
 
 	(void)peer;
-	if (!n->is_ending)
+	if (n->ops != NULL && n->ops->gone != NULL)
+		n->ops->gone(n->arg);
+	else if (!n->is_ending)
 		fatalx("%s is gone", role_name(n->role));
 	(void)event_base_loopbreak(n->base);
 }
@@ -61,7 +75,7 @@ on_gone(struct peer *peer, void *arg)
 static const peer_handler child_handlers[MSG_COUNT] = {
     [MSG_READY] = on_ready,
     [MSG_LOG] = on_log,
-    [MSG_LINE] = on_other,
+    [MSG_LINE] = on_line,
     [MSG_STATE] = on_other,
     [MSG_STARTING] = on_other,
 };
@@ -97,11 +111,13 @@ tell_setup(struct nursery *n, const char *state_dir)
 
 /* dup2() takes close-on-exec away: our own copies must be other numbers. */
 static _Noreturn void
-be_the_child(char *const argv[], int link, int extra)
+be_the_child(const struct nursery *n, char *const argv[], int link, int extra)
 {
 	if (dup2(link, ROLE_LINK_FD) == -1 ||
 	    (extra != -1 && dup2(extra, EXTRA_FD) == -1))
 		_exit(1);
+	if (n->ops != NULL && n->ops->born != NULL)
+		n->ops->born(n->arg);
 	(void)execv(argv[0], argv);
 	_exit(1);
 }
@@ -137,12 +153,13 @@ nursery_start(struct nursery *n, struct event_base *base, enum role_id role,
 	int pair[2];
 
 	pair_make(pair);
-	*n = (struct nursery){.base = base, .role = role};
+	*n = (struct nursery){
+	    .ops = n->ops, .arg = n->arg, .base = base, .role = role};
 	n->pid = fork();
 	if (n->pid == -1)
 		fatal("fork");
 	if (n->pid == 0)
-		be_the_child(argv, pair[1], extra);
+		be_the_child(n, argv, pair[1], extra);
 	(void)close(pair[1]);
 	if (extra != -1)
 		(void)close(extra);
@@ -152,23 +169,30 @@ nursery_start(struct nursery *n, struct event_base *base, enum role_id role,
 	tell_setup(n, state_dir);
 }
 
-struct peer *
-nursery_link(
-    struct nursery *n, enum role_id as, const struct peer_ops *ops, void *arg)
+void
+nursery_relink(
+    struct nursery *n, enum role_id as, const char *attempt, struct peer *peer)
 {
 	struct msg m = {.type = MSG_LINK};
-	struct peer *peer;
 	int pair[2];
 
 	pair_make(pair);
 	m.link.role = as;
 	m.link.generation = 1;
-	m.link.attempt = "";
+	m.link.attempt = attempt;
 	m.link.end = pair[1];
 	peer_notice(n->child, &m);
-	peer = peer_new(n->base, as, n->role,
-	    n->role == ROLE_MCPD ? NURSERY_ATTEMPT : "", ops, arg);
 	peer_attach(peer, pair[0], 1);
+}
+
+struct peer *
+nursery_link(
+    struct nursery *n, enum role_id as, const struct peer_ops *ops, void *arg)
+{
+	struct peer *peer = peer_new(n->base, as, n->role,
+	    n->role == ROLE_MCPD ? NURSERY_ATTEMPT : "", ops, arg);
+
+	nursery_relink(n, as, "", peer);
 	return peer;
 }
 
@@ -178,6 +202,12 @@ send_one(struct msg *m, void *arg)
 	struct nursery *n = arg;
 
 	peer_notice(n->child, m);
+}
+
+void
+nursery_tell_config(struct nursery *n, const struct config *c)
+{
+	config_write(c, send_one, n);
 }
 
 void
@@ -194,7 +224,7 @@ nursery_configure(struct nursery *n)
 	(void)snprintf(c->driver, sizeof(c->driver), "claude");
 	(void)snprintf(c->profile, sizeof(c->profile), "bench");
 	config_route_add(c, PROJECT, "/srv/web", "web", false);
-	config_write(c, send_one, n);
+	nursery_tell_config(n, c);
 	config_free(c);
 }
 
@@ -203,6 +233,19 @@ nursery_await_ready(struct nursery *n)
 {
 	while (!n->is_ready)
 		(void)event_base_dispatch(n->base);
+}
+
+int
+nursery_bury(struct nursery *n)
+{
+	int status;
+
+	while (waitpid(n->pid, &status, 0) == -1) {
+		if (errno != EINTR)
+			fatal("waitpid");
+	}
+	peer_free(n->child);
+	return status;
 }
 
 void
@@ -214,6 +257,5 @@ nursery_end(struct nursery *n)
 	peer_notice(n->child, &m);
 	while (peer_is_linked(n->child))
 		(void)event_base_dispatch(n->base);
-	(void)waitpid(n->pid, NULL, 0);
-	peer_free(n->child);
+	(void)nursery_bury(n);
 }
