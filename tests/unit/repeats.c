@@ -1,7 +1,3 @@
-/*
- * Every request that changes something, sent again after the ledger died
- * behind its first answer (design 3.1): one effect, the promised answer.
- */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,7 +7,7 @@
 #include <cmocka.h>
 
 #include "common/buffer.h"
-#include "tests/unit/ledger_fixture.h"
+#include "tests/unit/repeats.h"
 
 #define HASH "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define STAMP "2026-01-05T09:10:00.000000000Z"
@@ -140,13 +136,7 @@ guard_doubted(struct fixture *f)
 
 static const int64_t candidates[] = {77};
 
-static const struct {
-	void (*before)(struct fixture *f);
-	enum role_id from;
-	struct msg m;
-	/* Columns that the repeat may write again; or NULL. */
-	const char *rewritten;
-} rows[] = {
+const struct repeat repeats[] = {
     {nothing, ROLE_INTAKE,
 	{.type = MSG_RECORD,
 	    .record = {.event_id = 101,
@@ -259,11 +249,25 @@ static const struct {
 	NULL},
 };
 
+const size_t repeat_count = sizeof(repeats) / sizeof(repeats[0]);
+
+struct msg
+repeat_request(const struct repeat *r)
+{
+	return r->m.type == MSG_VERDICT ? verdict : r->m;
+}
+
+const char *
+repeat_attempt(const struct repeat *r)
+{
+	return r->from == ROLE_MCPD ? ATT_1 : "";
+}
+
 /* ---- the ledger as text ------------------------------------------------ */
 
 static void
-dump_rows(struct fixture *f, struct buffer *b, const char *table,
-    const char *rewritten)
+dump_rows(
+    sqlite3 *db, struct buffer *b, const char *table, const char *rewritten)
 {
 	char text[128];
 	sqlite3_stmt *stmt;
@@ -271,7 +275,7 @@ dump_rows(struct fixture *f, struct buffer *b, const char *table,
 
 	(void)snprintf(text, sizeof(text), "SELECT * FROM %s", table);
 	assert_int_equal(
-	    SQLITE_OK, sqlite3_prepare_v2(f->l.db, text, -1, &stmt, NULL));
+	    SQLITE_OK, sqlite3_prepare_v2(db, text, -1, &stmt, NULL));
 	while (sqlite3_step(stmt) == SQLITE_ROW) {
 		for (i = 0; i < sqlite3_column_count(stmt); i++) {
 			const char *name = sqlite3_column_name(stmt, i);
@@ -285,8 +289,8 @@ dump_rows(struct fixture *f, struct buffer *b, const char *table,
 	(void)sqlite3_finalize(stmt);
 }
 
-static char *
-dump(struct fixture *f, const char *rewritten)
+char *
+repeat_dump(sqlite3 *db, const char *rewritten)
 {
 	static const char *const tables[] = {"events", "checkpoints", "losses",
 	    "loss_ids", "gaps", "tasks", "task_events", "attempts", "outbox",
@@ -295,12 +299,11 @@ dump(struct fixture *f, const char *rewritten)
 	size_t i;
 
 	for (i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
-		dump_rows(f, &b, tables[i], rewritten);
+		dump_rows(db, &b, tables[i], rewritten);
 	return buffer_take(&b, NULL);
 }
 
-/* The parts of two replies that a repeat must say again. */
-static void
+void
 assert_same_answer(const struct msg *a, const struct msg *b)
 {
 	if (b->type == MSG_FAILED)
@@ -370,95 +373,4 @@ assert_same_answer(const struct msg *a, const struct msg *b)
 	default:
 		break;
 	}
-}
-
-static void
-repeat_row(size_t i)
-{
-	struct msg m = rows[i].m, *first, *second;
-	const char *attempt = rows[i].from == ROLE_MCPD ? ATT_1 : "";
-	char *before, *after;
-	struct fixture *f;
-	void *state;
-
-	(void)fixture_setup(&state);
-	f = state;
-	rows[i].before(f);
-	if (m.type == MSG_VERDICT)
-		m = verdict;
-	first = fixture_ask(f, &m, rows[i].from, attempt);
-	if (first->type == MSG_FAILED)
-		fail_msg("%s: %s", msg_name(m.type), first->failed.text);
-	before = dump(f, rows[i].rewritten);
-	fixture_restart(f);
-	fixture_wait(1000);
-	fixture_forget(f);
-	second = fixture_ask(f, &m, rows[i].from, attempt);
-	assert_same_answer(first, second);
-	after = dump(f, rows[i].rewritten);
-	assert_string_equal(before, after);
-	assert_int_equal(0, f->line_count);
-	free(before);
-	free(after);
-	(void)fixture_teardown(&state);
-}
-
-static void
-a_repeat_has_no_second_effect(void **state)
-{
-	size_t i;
-
-	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		repeat_row(i);
-}
-
-/* The table of messages says which requests have a key; all are tried. */
-static void
-every_request_with_a_key_is_tried(void **state)
-{
-	const struct msg_info *info;
-	size_t i;
-	int type;
-
-	for (type = 0; type < MSG_COUNT; type++) {
-		info = msg_info(type);
-		if (info == NULL || *info->key == '\0' ||
-		    info->to != 1u << ROLE_LEDGER)
-			continue;
-		for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-			if ((int)rows[i].m.type == type)
-				break;
-		}
-		if (i == sizeof(rows) / sizeof(rows[0]))
-			fail_msg("%s is not tried", info->name);
-	}
-}
-
-/* And every request to the ledger has its handler. */
-static void
-every_request_has_a_handler(void **state)
-{
-	const struct msg_info *info;
-	int type;
-
-	for (type = 0; type < MSG_COUNT; type++) {
-		info = msg_info(type);
-		if (info == NULL || info->to != 1u << ROLE_LEDGER ||
-		    !msg_is_request(type))
-			continue;
-		if (ledger_handlers[type] == NULL)
-			fail_msg("%s has no handler", info->name);
-	}
-}
-
-int
-main(void)
-{
-	static const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_repeat_has_no_second_effect),
-	    cmocka_unit_test(every_request_with_a_key_is_tried),
-	    cmocka_unit_test(every_request_has_a_handler),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
