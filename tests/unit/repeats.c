@@ -76,6 +76,9 @@ running(struct fixture *f)
 {
 	launched(f);
 	run_attempt(f, ATT_1, 4711);
+}
+
+static void
 followed(struct fixture *f)
 {
 	launched(f);

@@ -186,7 +186,7 @@ only_what_could_start_goes_along(void **state)
 	for (i = 0; i < sizeof(spoilers) / sizeof(spoilers[0]); i++, id++) {
 		waits(f, id);
 		assert_string_equal("queued", state_of(f, id));
-		sql_ok(f, "UPDATE events SET %s WHERE id = %lld", spoilers[i],
+		sql_put(f, "UPDATE events SET %s WHERE id = %lld", spoilers[i],
 		    (long long)id);
 	}
 	waits(f, id);
@@ -233,7 +233,7 @@ nothing_joins_around_an_older_admitted_record(void **state)
 	waits(f, 101);
 	waits_as(f, 102, OTHER_ROUTE, true);
 	waits(f, 103);
-	sql_ok(f, "UPDATE events SET state = 'admitted' WHERE id = 102");
+	sql_put(f, "UPDATE events SET state = 'admitted' WHERE id = 102");
 	(void)launch(f, 101, ATT_1);
 	assert_string_equal("101 exposed armed", rows_of(f, 1));
 	assert_int_equal(0, join(f, ATT_1)->joined);
