@@ -47,8 +47,6 @@ guest_link(struct guest *g, struct child *c)
 {
 	int pair[2];
 
-	if (c == NULL || !child_is_there(c))
-		return;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == -1) {
 		log_warn(
 		    "guest %lld: no link to %s", (long long)g->number, c->name);
@@ -64,6 +62,16 @@ guest_link(struct guest *g, struct child *c)
 		.attempt = g->attempt,
 		.guest = g->number,
 		.end = pair[1]});
+}
+
+/* To a child that has its links already. */
+static void
+guest_link_role(struct guest *g, enum role_id role)
+{
+	struct child *c = g->guests->sv->children[role];
+
+	if (c != NULL && child_is_there(c))
+		guest_link(g, c);
 }
 
 void
@@ -105,7 +113,7 @@ guests_bound(struct supervisor *sv, const struct msg_guest_bound *bound)
 	(void)snprintf(g->attempt, sizeof(g->attempt), "%s", bound->attempt);
 	log_info("guest %lld (pid %ld) serves %s", (long long)g->number,
 	    (long)g->pid, g->attempt);
-	guest_link(g, sv->children[ROLE_INTAKE]);
+	guest_link_role(g, ROLE_INTAKE);
 }
 
 /* ---- one guest ----------------------------------------------------------- */
@@ -155,6 +163,10 @@ static const struct peer_ops guest_ops = {
     .broken = on_broken,
 };
 
+/*
+ * For one that does not read, what is queued grows by what an operator
+ * reloads and by the lives of two children, and not by what it does.
+ */
 static void
 configure_send(struct msg *m, void *arg)
 {
@@ -175,7 +187,7 @@ guest_welcome(struct guest *g)
 	m.hello.build = build_id;
 	peer_notice(g->peer, &m);
 	config_write(sv->settings->config, configure_send, g);
-	guest_link(g, sv->children[ROLE_LEDGER]);
+	guest_link_role(g, ROLE_LEDGER);
 }
 
 static void
