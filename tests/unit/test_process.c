@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "common/process.h"
+#include "tests/unit/trap.h"
 
 #define NOBODY 65534
 
@@ -66,6 +67,38 @@ test_seal(void **state)
 {
 	(void)state;
 	in_child(try_seal);
+}
+
+/* Whoever is started after it has nothing of ours but 0, 1 and 2. */
+static int
+try_start_a_child(void)
+{
+	static const char look[] = "for fd in /proc/self/fd/*; do"
+				   " case ${fd##*/} in [012]) ;;"
+				   " *) [ -e $fd ] && exit 1 ;; esac; done;"
+				   " exit 0";
+	struct error e;
+	int status;
+	pid_t pid;
+
+	REQUIRE(fcntl(STDERR_FILENO, F_DUPFD, 3) == 3);
+	REQUIRE(fcntl(STDERR_FILENO, F_DUPFD, 700) >= 700);
+	REQUIRE(process_seal(&e) == 0);
+	pid = fork();
+	if (pid == 0) {
+		(void)execl("/bin/sh", "sh", "-c", look, (char *)NULL);
+		_exit(127);
+	}
+	REQUIRE(waitpid(pid, &status, 0) == pid);
+	REQUIRE(status == 0);
+	return 0;
+}
+
+static void
+test_seal_is_for_children(void **state)
+{
+	(void)state;
+	in_child(try_start_a_child);
 }
 
 /* From here on these calls fail so. */
@@ -252,7 +285,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_seal),
-	    cmocka_unit_test(test_seal_otherwise),
+	    TRAP("T87", test_seal_is_for_children, NULL, NULL),
+	    TRAP("T87", test_seal_otherwise, NULL, NULL),
 	    cmocka_unit_test(test_settle),
 	    cmocka_unit_test(test_limit),
 	    cmocka_unit_test(test_become),

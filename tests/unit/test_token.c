@@ -1,4 +1,7 @@
-/* The token's descriptor and the command line (ledger.md 7, T81 to T88). */
+/*
+ * The token's descriptor and the command line (ledger.md 7), function by
+ * function; test_token_program.c has the whole program.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -16,10 +18,9 @@
 #include "mcpd/options.h"
 #include "mcpd/server.h"
 #include "mcpd/token.h"
+#include "tests/unit/trap.h"
 
 #define TOKEN "0123456789abcdefghijklmnopqrstuvwxyzABCDE-_"
-
-static const char *mcpd_path; /* argv[1] of the test */
 
 /* ---- the number ------------------------------------------------------- */
 
@@ -303,114 +304,22 @@ the_last_number_counts_and_connect_is_always_served(void **state)
 	assert_int_equal(DOMAIN_CONNECT, options.domains);
 }
 
-/* ---- the program ------------------------------------------------------ */
-
-struct run {
-	int status;
-	char errors[2048];
-	char left[64]; /* what is still in the token's pipe */
-	ssize_t left_len;
-};
-
-/* Run it with a token in a pipe at descriptor 9. */
-static void
-run_mcpd(struct run *run, char *const argv[])
-{
-	int token[2], errors[2];
-	ssize_t n;
-	size_t len = 0;
-	pid_t pid;
-
-	assert_int_equal(0, pipe2(token, O_CLOEXEC | O_NONBLOCK));
-	assert_int_equal(0, pipe2(errors, O_CLOEXEC));
-	assert_int_equal((ssize_t)strlen(TOKEN "\n"),
-	    write(token[1], TOKEN "\n", strlen(TOKEN "\n")));
-	pid = fork();
-	if (pid == 0) {
-		(void)dup2(token[0], 9);
-		(void)dup2(errors[1], STDERR_FILENO);
-		(void)dup2(errors[1], STDOUT_FILENO);
-		(void)execv(mcpd_path, argv);
-		_exit(127);
-	}
-	(void)close(errors[1]);
-	while ((n = read(errors[0], run->errors + len,
-		    sizeof(run->errors) - 1 - len)) > 0)
-		len += (size_t)n;
-	run->errors[len] = '\0';
-	assert_int_equal(pid, waitpid(pid, &run->status, 0));
-	run->status = WEXITSTATUS(run->status);
-	run->left_len = read(token[0], run->left, sizeof(run->left));
-	(void)close(errors[0]);
-	(void)close(token[0]);
-	(void)close(token[1]);
-}
-
-static const struct run_row {
-	const char *words[8];
-	int status;
-	bool takes_token;
-	const char *says;
-} run_rows[] = {
-    {{STATE, FD_9, "--read-only"}, 64, false, "--read-only"},
-    {{FD_9}, 64, false, "--connect-state"},
-    {{STATE, FD_9, "--help"}, 0, false, "usage:"},
-    {{STATE, FD_9, "--version"}, 0, false, "connectd-mcpd "},
-    {{STATE, FD_9, "--frob"}, 64, false, "--frob"},
-    {{STATE, FD_9, "--domains", "x"}, 64, false, "--domains"},
-    {{STATE, "--connect-token-fd", "2"}, 78, false, "2 is not for"},
-    {{STATE, "--connect-token-fd", "77"}, 78, false, "77"},
-    {{STATE, "--connect-token-fd", "x"}, 64, false, "not a descriptor"},
-    {{STATE, "--connect-token-fd", "3", "--supervised"}, 64, false,
-	"3 is the link"},
-    {{"--connect-state", "/nowhere", FD_9}, 69, true,
-	"no connector ledger in /nowhere"},
-};
-
-static void
-the_pipe_is_touched_by_a_whole_command_only(void **state)
-{
-	char *argv[10] = {(char *)"connectd-mcpd"};
-	const struct run_row *row;
-	struct run run;
-	size_t i, n;
-
-	if (mcpd_path == NULL)
-		skip();
-	for (i = 0; i < sizeof(run_rows) / sizeof(run_rows[0]); i++) {
-		row = &run_rows[i];
-		for (n = 0; n < 8 && row->words[n] != NULL; n++)
-			argv[n + 1] = (char *)row->words[n];
-		argv[n + 1] = NULL;
-		run_mcpd(&run, argv);
-		if (run.status != row->status ||
-		    strstr(run.errors, row->says) == NULL)
-			fail_msg("row %zu: %d, %s", i, run.status, run.errors);
-		assert_null(strstr(run.errors, TOKEN));
-		assert_int_equal(
-		    row->takes_token ? -1 : (ssize_t)strlen(TOKEN "\n"),
-		    run.left_len);
-	}
-}
-
 int
-main(int argc, char **argv)
+main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(numbers_are_decimal_and_in_range),
-	    cmocka_unit_test(what_is_no_pipe_stays_as_it_was),
-	    cmocka_unit_test(low_and_closed_numbers_are_refused),
-	    cmocka_unit_test(the_token_is_one_trimmed_line),
-	    cmocka_unit_test(a_token_has_its_bound),
+	    TRAP("T82", what_is_no_pipe_stays_as_it_was, NULL, NULL),
+	    TRAP("T83", low_and_closed_numbers_are_refused, NULL, NULL),
+	    TRAP("T85", the_token_is_one_trimmed_line, NULL, NULL),
+	    TRAP("T85", a_token_has_its_bound, NULL, NULL),
 	    cmocka_unit_test(a_socket_hands_over_as_well),
-	    cmocka_unit_test(a_silent_writer_is_not_waited_for),
+	    TRAP("T84", a_silent_writer_is_not_waited_for, NULL, NULL),
 	    cmocka_unit_test(a_write_end_is_closed_all_the_same),
-	    cmocka_unit_test(words_are_judged_in_order),
+	    TRAP("T81 T88", words_are_judged_in_order, NULL, NULL),
 	    cmocka_unit_test(
 		the_last_number_counts_and_connect_is_always_served),
-	    cmocka_unit_test(the_pipe_is_touched_by_a_whole_command_only),
 	};
 
-	mcpd_path = argc > 1 ? argv[1] : NULL;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
