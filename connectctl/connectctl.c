@@ -17,6 +17,7 @@
 #include "connectctl/connection.h"
 #include "connectctl/offline.h"
 #include "connectctl/text.h"
+#include "connectctl/token.h"
 #include "connectctl/words.h"
 #include "connectctl/workers.h"
 
@@ -26,6 +27,7 @@ static int run_show(const struct wish *w, const struct paths *paths);
 static int run_stop(const struct wish *w, const struct paths *paths);
 static int run_restart(const struct wish *w, const struct paths *paths);
 static int run_reload(const struct wish *w, const struct paths *paths);
+static int run_token(const struct wish *w, const struct paths *paths);
 static int run_version(const struct wish *w, const struct paths *paths);
 
 static const struct command commands[] = {
@@ -43,6 +45,9 @@ static const struct command commands[] = {
 	true, false, run_restart},
     {"reload", NULL, 0, "read connect.json and credentials.json again", true,
 	false, run_reload},
+    {"token", "ATTEMPT", FLAG_FD,
+	"take a running task over: its new token goes to descriptor N", true,
+	false, run_token},
     {"version", NULL, 0, "of connectctl or, with -P, of the connector", false,
 	false, run_version},
     {NULL, NULL, 0, NULL, false, false, NULL},
@@ -482,6 +487,36 @@ run_reload(const struct wish *w, const struct paths *paths)
 			json_object_get(data, "generation")));
 	json_decref(data);
 	return EXIT_OK;
+}
+
+static int
+run_token(const struct wish *w, const struct paths *paths)
+{
+	struct connection *c;
+	struct error e;
+	json_t *data;
+	int code, to = (int)w->fd;
+
+	if (token_fd_check(to, &e) == -1)
+		return fail(w, EXIT_USAGE, e.text);
+	c = connection_open(paths, w->profile, &e);
+	if (c == NULL)
+		return fail(w, e.code, e.text);
+	code = ask(w, c,
+	    json_pack("{s:s,s:s}", "command", "token", "attempt", w->argument),
+	    &data);
+	if (code == EXIT_OK &&
+	    token_hand_over(connection_take_fd(c), to, &e) == -1)
+		code = fail(w, EXIT_FAILED, e.text);
+	else if (code == EXIT_OK && w->json)
+		print_data(data);
+	else if (code == EXIT_OK)
+		(void)printf("task %lld is taken over\n",
+		    (long long)json_integer_value(
+			json_object_get(data, "task_id")));
+	json_decref(data);
+	connection_close(c);
+	return code;
 }
 
 /* Without a profile our own; with one, the running connector's as well. */

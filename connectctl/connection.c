@@ -2,6 +2,7 @@
 #include <sys/un.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 
 struct connection {
 	int fd;
+	int came;    /* a descriptor beside the bytes, or -1 */
 	char *bytes; /* read and not yet handed out */
 	size_t len, size;
 	size_t handed; /* of the last line, to be dropped at the next call */
@@ -130,6 +132,7 @@ connection_open(const struct paths *paths, const char *profile, struct error *e)
 		return NULL;
 	c = xcalloc(1, sizeof(*c));
 	c->fd = fd;
+	c->came = -1;
 	if (greeting_check(c, e) == 0)
 		return c;
 	connection_close(c);
@@ -142,6 +145,8 @@ connection_close(struct connection *c)
 	if (c == NULL)
 		return;
 	(void)close(c->fd);
+	if (c->came != -1)
+		(void)close(c->came);
 	free(c->bytes);
 	free(c);
 }
@@ -168,6 +173,53 @@ connection_send(struct connection *c, json_t *request, struct error *e)
 	return done == len ? 0 : error_errno(e, "control socket");
 }
 
+int
+connection_take_fd(struct connection *c)
+{
+	int fd = c->came;
+
+	c->came = -1;
+	return fd;
+}
+
+/* Of several descriptors the last one is kept. */
+static void
+descriptor_keep(struct connection *c, struct msghdr *mh)
+{
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(mh);
+
+	if (cmsg == NULL || cmsg->cmsg_level != SOL_SOCKET ||
+	    cmsg->cmsg_type != SCM_RIGHTS ||
+	    cmsg->cmsg_len != CMSG_LEN(sizeof(c->came)))
+		return;
+	if (c->came != -1)
+		(void)close(c->came);
+	memcpy(&c->came, CMSG_DATA(cmsg), sizeof(c->came));
+	(void)fcntl(c->came, F_SETFD, FD_CLOEXEC);
+}
+
+static ssize_t
+connection_read(struct connection *c)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = {c->bytes + c->len, c->size - c->len};
+	struct msghdr mh = {.msg_iov = &iov,
+	    .msg_iovlen = 1,
+	    .msg_control = control.bytes,
+	    .msg_controllen = sizeof(control.bytes)};
+	ssize_t n;
+
+	do
+		n = recvmsg(c->fd, &mh, 0);
+	while (n == -1 && errno == EINTR);
+	if (n > 0)
+		descriptor_keep(c, &mh);
+	return n;
+}
+
 /* False at the end of the stream, or with E's text on an error. */
 static bool
 connection_fill(struct connection *c, struct error *e)
@@ -182,9 +234,7 @@ connection_fill(struct connection *c, struct error *e)
 		c->size = 2 * c->size + READ_PIECE;
 		c->bytes = xreallocarray(c->bytes, 1, c->size);
 	}
-	do
-		n = read(c->fd, c->bytes + c->len, c->size - c->len);
-	while (n == -1 && errno == EINTR);
+	n = connection_read(c);
 	if (n == -1)
 		(void)error_errno(e, "control socket");
 	else if (n == 0 && c->len > 0)

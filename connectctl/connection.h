@@ -23,6 +23,11 @@ struct connection;
 struct connection *connection_open(
     const struct paths *paths, const char *profile, struct error *e);
 void connection_close(struct connection *c);
+/*
+ * The descriptor that came with what was read so far, the caller's from now
+ * on; -1: none did.
+ */
+int connection_take_fd(struct connection *c);
 /* Send one request, an object. */
 int connection_send(struct connection *c, json_t *request, struct error *e);
 /*

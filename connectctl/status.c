@@ -200,6 +200,12 @@ print_children(const json_t *data)
 	(void)puts("\nprocesses");
 	for (i = 0; i < count_of(data, "children"); i++)
 		print_child(element(data, "children", i));
+	for (i = 0; i < count_of(data, "guests"); i++)
+		(void)printf("  standalone mcpd, pid %lld, serves %s\n",
+		    number_of(element(data, "guests", i), "pid"),
+		    has_text(element(data, "guests", i), "attempt_id")
+			? text_of(element(data, "guests", i), "attempt_id")
+			: "nothing yet");
 	for (i = 0; i < count_of(data, "silent"); i++)
 		(void)printf("  the %s does not answer: what follows is "
 			     "missing\n",

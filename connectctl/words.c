@@ -1,4 +1,5 @@
 #include <getopt.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +8,7 @@
 
 #define EVENTS_NORMAL 20
 #define EVENTS_MOST 1000
+#define FD_LEAST 3
 
 void
 words_usage(const struct command *commands, FILE *out)
@@ -19,7 +21,10 @@ words_usage(const struct command *commands, FILE *out)
 		(void)fprintf(out, "  %s%s%s%s\n      %s\n", c->name,
 		    c->argument == NULL ? "" : " ",
 		    c->argument == NULL ? "" : c->argument,
-		    c->flags == 0 ? "" : " [-f] [-n COUNT]", c->what);
+		    c->flags == 0             ? ""
+			: c->flags == FLAG_FD ? " --fd N"
+					      : " [-f] [-n COUNT]",
+		    c->what);
 }
 
 static const struct option long_options[] = {
@@ -27,6 +32,7 @@ static const struct option long_options[] = {
     {"json", no_argument, NULL, 'j'},
     {"follow", no_argument, NULL, 'f'},
     {"count", required_argument, NULL, 'n'},
+    {"fd", required_argument, NULL, 'd'},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
@@ -101,6 +107,13 @@ flags_read(
 				return wrong(e, "a count is 1 to 1000", "-n");
 			*flags |= FLAG_COUNT;
 			break;
+		case 'd':
+			if (number_read(optarg, FD_LEAST, INT_MAX, &w->fd) ==
+			    -1)
+				return wrong(
+				    e, "a descriptor is 3 or more", "--fd");
+			*flags |= FLAG_FD;
+			break;
 		case 'h':
 			w->help = true;
 			break;
@@ -135,7 +148,9 @@ words_read(int argc, char *argv[], const struct command *commands,
 	if (w->command == NULL)
 		return wrong(e, "no such command", log_safe(argv[optind]));
 	if ((flags & ~w->command->flags) != 0)
-		return wrong(e, "takes neither -f nor -n", w->command->name);
+		return wrong(e, "takes no such flag", w->command->name);
+	if ((w->command->flags & FLAG_FD & ~flags) != 0)
+		return wrong(e, "--fd is missing", w->command->name);
 	if (optind + 1 < argc)
 		w->argument = argv[optind + 1];
 	if ((w->argument == NULL) != (w->command->argument == NULL) ||

@@ -14,10 +14,11 @@ struct wish {
 	const char *profile;
 	const char *argument; /* NULL: none */
 	bool json, follow, help;
-	int64_t count;
+	int64_t count, fd;
 };
 
-enum flag { FLAG_FOLLOW = 1, FLAG_COUNT = 2 };
+/* FLAG_FD is needed where it is taken. */
+enum flag { FLAG_FOLLOW = 1, FLAG_COUNT = 2, FLAG_FD = 4 };
 
 struct command {
 	const char *name;

@@ -1,9 +1,13 @@
+#include <sys/socket.h>
+#include <sys/uio.h>
+
 #include <errno.h>
 #include <event2/buffer.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/json.h"
 #include "common/log.h"
@@ -52,6 +56,56 @@ client_reply(struct client *client, const char *data, size_t len)
 	(void)evbuffer_add(out, data, len);
 	(void)evbuffer_add(out, "}\n", 2);
 	client_answered(client);
+}
+
+bool
+client_is_quiet(const struct client *client)
+{
+	return !client->follows &&
+	    evbuffer_get_length(client_output(client)) == 0;
+}
+
+/* At once, past the stream: it knows of bytes only. */
+static bool
+send_with_fd(int socket, const char *bytes, size_t len, int fd)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {.bytes = {0}};
+	struct iovec iov = {(void *)(uintptr_t)bytes, len};
+	struct msghdr mh = {.msg_iov = &iov,
+	    .msg_iovlen = 1,
+	    .msg_control = control.bytes,
+	    .msg_controllen = sizeof(control.bytes)};
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&mh);
+
+	cmsg->cmsg_level = SOL_SOCKET;
+	cmsg->cmsg_type = SCM_RIGHTS;
+	cmsg->cmsg_len = CMSG_LEN(sizeof(fd));
+	memcpy(CMSG_DATA(cmsg), &fd, sizeof(fd));
+	return sendmsg(socket, &mh, MSG_NOSIGNAL | MSG_DONTWAIT) ==
+	    (ssize_t)len;
+}
+
+void
+client_reply_fd(struct client *client, const char *data, size_t len, int fd)
+{
+	int socket = (int)bufferevent_getfd(client->stream);
+	struct buffer b = {0};
+	bool is_sent;
+
+	buffer_add_text(&b, "{\"ok\":true,\"data\":");
+	buffer_add(&b, data, len);
+	buffer_add_text(&b, "}\n");
+	is_sent =
+	    client_is_quiet(client) && send_with_fd(socket, b.bytes, b.len, fd);
+	(void)close(fd);
+	buffer_free(&b);
+	if (is_sent)
+		client_answered(client);
+	else
+		client_free(client);
 }
 
 void

@@ -39,6 +39,14 @@ void client_publish(struct client *client, const char *line);
 
 /* {"ok":true,"data":DATA}: DATA is JSON in one line. */
 void client_reply(struct client *client, const char *data, size_t len);
+/*
+ * The same with FD, which is taken over, beside its first byte; for a client
+ * that owes nothing else, or it is dropped.
+ */
+void client_reply_fd(
+    struct client *client, const char *data, size_t len, int fd);
+/* Has it read everything, and is nothing more to come by itself? */
+bool client_is_quiet(const struct client *client);
 /* {"ok":false,…}; the connection stays. WORD as in control.h. */
 void client_refuse(struct client *client, const char *word, const char *fmt,
     ...) __attribute__((format(printf, 3, 4)));

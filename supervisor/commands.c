@@ -8,6 +8,7 @@
 #include "common/log.h"
 #include "supervisor/child.h"
 #include "supervisor/client.h"
+#include "supervisor/past.h"
 #include "supervisor/status.h"
 #include "supervisor/watchdog.h"
 
@@ -16,6 +17,7 @@ struct request {
 	int64_t count;
 	bool follow;
 	struct json_text role; /* bytes NULL: not given */
+	struct json_text attempt;
 };
 
 struct command {
@@ -119,28 +121,35 @@ query_overdue(evutil_socket_t fd, short what, void *arg)
 
 /* A ledger that is not there is not waited for. */
 static void
-ledger_ask(struct client *client, const char *what, const struct request *r)
+ledger_put(struct client *client, struct msg *m, peer_answer answered)
 {
 	const struct timeval tv = {
 	    CONTROL_QUERY_MS / 1000, CONTROL_QUERY_MS % 1000 * 1000};
 	struct child *ledger = client->sv->children[ROLE_LEDGER];
-	struct msg m = {.type = MSG_QUERY};
 
 	if (ledger == NULL || ledger->state != CHILD_READY ||
 	    peer_room(ledger->peer) == 0) {
 		query_failed(client, NULL);
 		return;
 	}
-	m.query.what = what;
-	m.query.event_id = r->event;
-	m.query.count = r->count;
 	client_waits(client);
 	client->patience = evtimer_new(client->sv->base, query_overdue, client);
 	if (client->patience == NULL)
 		fatalx("control socket: no event");
 	(void)evtimer_add(client->patience, &tv);
-	client->query = peer_request(ledger->peer, &m, query_answered, client);
+	client->query = peer_request(ledger->peer, m, answered, client);
 	watchdog_wake(client->sv);
+}
+
+static void
+ledger_ask(struct client *client, const char *what, const struct request *r)
+{
+	struct msg m = {.type = MSG_QUERY};
+
+	m.query.what = what;
+	m.query.event_id = r->event;
+	m.query.count = r->count;
+	ledger_put(client, &m, query_answered);
 }
 
 static void
@@ -167,6 +176,46 @@ run_show(struct client *client, const struct request *r)
 		client_refuse(client, "usage", "show: `event` is missing");
 	else
 		ledger_ask(client, "show", r);
+}
+
+/* The pipe goes on as it came: the token itself is not ours to read. */
+static void
+token_answered(struct peer *peer, struct msg *reply, void *arg)
+{
+	struct client *client = arg;
+	struct buffer b = {0};
+
+	(void)peer;
+	client->query = 0;
+	if (reply->type == MSG_FAILED) {
+		query_failed(client, &reply->failed);
+		return;
+	}
+	command_forget(client);
+	log_info("uid %ld has taken task %lld over", (long)client->uid,
+	    (long long)reply->taken_over.task_id);
+	buffer_printf(
+	    &b, "{\"task_id\":%lld}", (long long)reply->taken_over.task_id);
+	client_reply_fd(client, b.bytes, b.len, reply->taken_over.token);
+	reply->taken_over.token = -1;
+	buffer_free(&b);
+}
+
+static void
+run_token(struct client *client, const struct request *r)
+{
+	struct msg m = {.type = MSG_TAKE_OVER};
+
+	client->asks_status = false;
+	if (r->attempt.len != ATTEMPT_ID_LEN || r->attempt.has_nul) {
+		client_refuse(client, "usage", "token: `attempt` is no id");
+	} else if (!client_is_quiet(client)) {
+		client_refuse(client, "busy",
+		    "token: on a connection of its own, please");
+	} else {
+		m.take_over.attempt = r->attempt.bytes;
+		ledger_put(client, &m, token_answered);
+	}
 }
 
 /* ---- what the supervisor does itself ------------------------------------- */
@@ -287,10 +336,11 @@ static const struct command commands[] = {
     {"stop", true, run_stop},
     {"restart", true, run_restart},
     {"reload", true, run_reload},
+    {"token", true, run_token},
 };
 
 static const char *const members[] = {
-    "command", "event", "count", "follow", "role"};
+    "command", "event", "count", "follow", "role", "attempt"};
 
 static const struct command *
 command_find(const struct json_text *name)
@@ -340,7 +390,9 @@ request_read(
 	    json_member_bool(
 		object, "follow", JSON_MAY_BE_ABSENT, &r->follow, e) == -1 ||
 	    json_member_string(
-		object, "role", JSON_MAY_BE_ABSENT, &r->role, e) == -1)
+		object, "role", JSON_MAY_BE_ABSENT, &r->role, e) == -1 ||
+	    json_member_string(
+		object, "attempt", JSON_MAY_BE_ABSENT, &r->attempt, e) == -1)
 		return -1;
 	if (r->count < 0 || r->count > CONTROL_EVENTS_MAX)
 		return error_set(

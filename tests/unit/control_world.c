@@ -149,6 +149,30 @@ on_query(struct peer *peer, struct msg *m, void *arg)
 	msg_free(m);
 }
 
+/* A pipe that holds what a test can tell, for the attempt that there is. */
+static void
+on_take_over(struct peer *peer, struct msg *m, void *arg)
+{
+	struct reply_to to = peer_reply_to(peer, m);
+	struct msg reply = {.type = MSG_TAKEN_OVER};
+	int fds[2];
+
+	(void)arg;
+	world.taken_over++;
+	if (strcmp(m->take_over.attempt, WORLD_ATTEMPT) != 0) {
+		peer_fail(
+		    &to, "not_found", 0, "no attempt %s", m->take_over.attempt);
+	} else {
+		assert_int_equal(pipe(fds), 0);
+		assert_int_equal(write(fds[1], "token\n", 6), 6);
+		(void)close(fds[1]);
+		reply.taken_over.task_id = 7;
+		reply.taken_over.token = fds[0];
+		peer_reply(&to, &reply);
+	}
+	msg_free(m);
+}
+
 static peer_handler ledger_handlers[MSG_COUNT];
 static const struct peer_ops ledger_ops = {.handlers = ledger_handlers};
 
@@ -158,6 +182,7 @@ ledger_link(void)
 	int pair[2];
 
 	ledger_handlers[MSG_QUERY] = on_query;
+	ledger_handlers[MSG_TAKE_OVER] = on_take_over;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	ledger.role = ROLE_LEDGER;
 	ledger.state = CHILD_READY;

@@ -10,9 +10,11 @@
 #include "supervisor/client.h"
 
 #define WAIT_MS 10000
+/* The one that can be taken over. */
+#define WORLD_ATTEMPT "att_0123456789abcdef01234567"
 
 struct world {
-	int stops, reloads, wrongs, restarts, asked;
+	int stops, reloads, wrongs, restarts, asked, taken_over;
 	bool reload_fails;
 	int held, descends; /* what vetting will find */
 	pid_t client;       /* who connects; 0: this very process */

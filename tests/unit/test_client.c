@@ -58,6 +58,11 @@ static const char *const bad_requests[] = {
     "{\"command\":\"restart\",\"role\":\"supervisor\"}",
     "{\"command\":\"restart\",\"role\":\"ledger\\u0000\"}",
     "{\"command\":\"stop\\u0000\"}",
+    "{\"command\":\"token\"}",
+    "{\"command\":\"token\",\"attempt\":7}",
+    "{\"command\":\"token\",\"attempt\":\"att_1\"}",
+    "{\"command\":\"token\",\"attempt\":\"att_"
+    "0123456789abcdef0123456\\u0000\"}",
     "{\"command\":\"stop\"} x",
     "{\"command\":[[[[[[]]]]]]}",
     "\x80",
@@ -312,6 +317,83 @@ test_slow_follower_is_dropped(void **arg)
 	(void)close(fd);
 }
 
+/* ---- a token ---------------------------------------------------------------
+ */
+
+#define TOKEN "{\"command\":\"token\",\"attempt\":\"" WORLD_ATTEMPT "\"}"
+
+/* One line and the descriptor beside it, or -1. */
+static int
+read_with_fd(int fd, char *line, size_t size)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = {line, size - 1};
+	struct msghdr mh = {.msg_iov = &iov,
+	    .msg_iovlen = 1,
+	    .msg_control = control.bytes,
+	    .msg_controllen = sizeof(control.bytes)};
+	struct cmsghdr *cmsg;
+	ssize_t n = -1;
+	int i, came = -1;
+
+	for (i = 0; i < 1000 && n == -1; i++) {
+		settle();
+		n = recvmsg(fd, &mh, MSG_DONTWAIT);
+	}
+	assert_true(n > 0);
+	line[n] = '\0';
+	cmsg = CMSG_FIRSTHDR(&mh);
+	if (cmsg != NULL && cmsg->cmsg_type == SCM_RIGHTS)
+		memcpy(&came, CMSG_DATA(cmsg), sizeof(came));
+	return came;
+}
+
+/* Its bytes are in the pipe, and nowhere in what is said. */
+static void
+test_a_token_comes_in_a_pipe(void **arg)
+{
+	int fd = greeted(), pipe_end;
+	char line[256], held[16];
+
+	(void)arg;
+	say(fd, TOKEN "\n");
+	pipe_end = read_with_fd(fd, line, sizeof(line));
+	assert_string_equal(line, "{\"ok\":true,\"data\":{\"task_id\":7}}\n");
+	assert_int_equal(read(pipe_end, held, sizeof(held)), 6);
+	assert_memory_equal(held, "token\n", 6);
+	assert_int_equal(read(pipe_end, held, sizeof(held)), 0);
+	(void)close(pipe_end);
+	/* And the connection goes on. */
+	assert_non_null(strstr(ask(fd, "{\"command\":\"version\"}"), "true"));
+	assert_non_null(strstr(ask(fd,
+				   "{\"command\":\"token\",\"attempt\":"
+				   "\"att_ffffffffffffffffffffffff\"}"),
+	    "\"error\":\"not_found\""));
+	ledger.state = CHILD_BACKOFF;
+	assert_non_null(strstr(ask(fd, TOKEN), "\"error\":\"unavailable\""));
+	(void)close(fd);
+}
+
+/* Who reads changes nothing; who follows has lines under way. */
+static void
+test_a_token_is_not_for_everybody(void **arg)
+{
+	struct client_list list;
+	int reader = client_alone(&list, CONTROL_READ), follower = greeted();
+
+	(void)arg;
+	assert_non_null(strstr(ask(reader, TOKEN), "\"error\":\"refused\""));
+	(void)ask(follower, "{\"command\":\"events\",\"follow\":true}");
+	assert_non_null(strstr(ask(follower, TOKEN), "\"error\":\"busy\""));
+	assert_int_equal(world.taken_over, 0);
+	(void)close(reader);
+	(void)close(follower);
+	settle();
+}
+
 #define TEST(name) \
 	cmocka_unit_test_setup_teardown(name, world_set_up, world_tear_down)
 
@@ -333,6 +415,8 @@ main(void)
 	    TEST(test_restart_waits_for_ready),
 	    TEST(test_follow),
 	    TEST(test_slow_follower_is_dropped),
+	    TEST(test_a_token_comes_in_a_pipe),
+	    TEST(test_a_token_is_not_for_everybody),
 	};
 
 	(void)signal(SIGPIPE, SIG_IGN); /* as connectd does */
