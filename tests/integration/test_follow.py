@@ -1,0 +1,56 @@
+"""Two mentions in one conversation: each is worked on once, in order."""
+
+POST_COMMENT = "POST /999/recordings/*/comments"
+
+OTHER_THREAD = 55
+STEPS = ["get", "ack", "reply", "complete"]
+
+
+def two_that_wait(connector, steps):
+    """Two mentions wait for the directory, which another thread's has; then
+    it is free, and an agent with those steps starts.
+    """
+    sim = connector.sim
+    sim.wait("answered", 1, route="GET /999/events.json")
+    sim.gate(POST_COMMENT)
+    sim.mention()
+    sim.wait("held", 1)
+    first, second = [sim.mention(recording_id=OTHER_THREAD)["event_id"]
+                     for _ in range(2)]
+    connector.wait_event(first, "admitted")
+    connector.wait_event(second, "queued")
+    connector.set_script({"default": steps})
+    sim.release(POST_COMMENT)
+    for event_id in (first, second):
+        connector.wait_event(event_id, "completed")
+    assert not connector.agent_records("step_failed")
+    return first, second
+
+
+def rows_of(connector, event_id):
+    return [(row["delivery"], row["outcome"]) for row in connector.query(
+        "SELECT delivery, outcome FROM task_events WHERE event_id = ?"
+        " ORDER BY task_id", event_id)]
+
+
+def test_a_sibling_that_nobody_was_told_of_starts_afterwards(make_connector):
+    """One task takes both, its worker is told of the first alone, and the
+    second has a task of its own.
+    """
+    connector = make_connector(script={"default": STEPS}).start()
+    first, second = two_that_wait(connector, STEPS)
+    assert rows_of(connector, first) == [("completed", "succeeded")]
+    assert rows_of(connector, second) == [
+        ("admitted", ""), ("completed", "succeeded")]
+    comments = [m for m in connector.sim.messages() if m["kind"] == "comment"]
+    assert len(comments) == 3
+
+
+def test_a_worker_pulls_a_sibling_by_itself(make_connector):
+    """Who asks for the earliest gets what has joined; no other task gets it
+    again.
+    """
+    connector = make_connector(script={"default": STEPS}).start()
+    pulls = ["get-any", "ack", "complete"]
+    for event_id in two_that_wait(connector, pulls + pulls):
+        assert rows_of(connector, event_id) == [("completed", "succeeded")]
