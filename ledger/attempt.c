@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ledger/handlers.h"
+#include "ledger/lifecycle.h"
 #include "ledger/lines.h"
 
 /* The attempt is running already: as this very process, or as another? */
@@ -81,6 +82,22 @@ handle_refusal(struct ledger *l, const struct request *q, struct answer *a)
 	return attempt_noted(l, a, m->attempt,
 	    sql_run(l, STMT_ATTEMPT_REFUSAL,
 		WITH(v_text(m->attempt), v_int(m->number))));
+}
+
+/* Numbered like refusals. Each tick has its notice, in this transaction. */
+int
+handle_still_running(
+    struct ledger *l, const struct request *q, struct answer *a)
+{
+	const struct msg_still_running *m = &q->m->still_running;
+	int n;
+
+	n = sql_run(l, STMT_ATTEMPT_STILL_RUNNING,
+	    WITH(v_text(m->attempt), v_int(m->number)));
+	if (n == 1 &&
+	    lifecycle_still_running(l, a, m->attempt, m->number) == -1)
+		return -1;
+	return attempt_noted(l, a, m->attempt, n);
 }
 
 /* Held by the release point: shown, not settled. */

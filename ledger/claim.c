@@ -84,6 +84,17 @@ holding_called_for(struct ledger *l, struct answer *a, struct due *d)
 	return yes != 0;
 }
 
+/* While it works; of an attempt that has ended the end is told. */
+static int
+still_running_called_for(struct ledger *l, struct answer *a, struct due *d)
+{
+	int rc = sql_first(l, STMT_ATTEMPT_TASK, WITH(v_text(d->attempt_id)));
+
+	if (rc != 1)
+		return rc;
+	return strcmp(row_text(sql_row(l, STMT_ATTEMPT_TASK), 1), "ended") != 0;
+}
+
 /* A person may have decided since: said again from the rows as they are. */
 static int
 completion_called_for(struct ledger *l, struct answer *a, struct due *d)
@@ -103,6 +114,7 @@ static const struct {
 } kinds[] = {
     {"guard_ack", guard_called_for},
     {"holding_reply", holding_called_for},
+    {"still_running", still_running_called_for},
     {"completion", completion_called_for},
     {"worker_ack", always},
     {"worker_reply", always},

@@ -42,6 +42,7 @@ HANDLER(expose);
 HANDLER(running);
 HANDLER(progress);
 HANDLER(refusal);
+HANDLER(still_running);
 HANDLER(tree_held);
 HANDLER(next_live);
 HANDLER(identity);

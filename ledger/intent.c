@@ -42,10 +42,10 @@ intent_write(struct ledger *l, struct answer *a, const struct intent *i)
 	    WITH(v_text(i->key), v_text(i->kind),
 		v_opt(id_or_null(i->event_id)), v_opt(id_or_null(i->task_id)),
 		v_text_or_null(i->attempt_id == NULL ? "" : i->attempt_id),
-		v_text_if(i->answers_reason), v_text_if(i->argument_sha256),
-		v_int(i->bucket_id), v_text(i->message_kind),
-		v_int(i->recording_id), v_text_of(body), v_text(l->now),
-		v_text(i->not_before)));
+		v_int(i->occurrence), v_text_if(i->answers_reason),
+		v_text_if(i->argument_sha256), v_int(i->bucket_id),
+		v_text(i->message_kind), v_int(i->recording_id),
+		v_text_of(body), v_text(l->now), v_text(i->not_before)));
 	if (n == 1)
 		answer_notice(
 		    a, MSG_POST_WAITS, sqlite3_last_insert_rowid(l->db), "");

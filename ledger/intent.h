@@ -13,6 +13,7 @@ struct intent {
 	int64_t event_id;            /* 0: of no event */
 	int64_t task_id;             /* 0: of no task */
 	const char *attempt_id;      /* NULL: of none */
+	int64_t occurrence;          /* of still_running; else 0 */
 	const char *answers_reason;  /* NULL: not a holding reply */
 	const char *argument_sha256; /* NULL: not a worker's */
 	int64_t bucket_id;

@@ -50,6 +50,7 @@ const handler ledger_handlers[MSG_COUNT] = {
     [MSG_TAKE_OVER] = handle_take_over,
     [MSG_PROGRESS] = handle_progress,
     [MSG_REFUSAL] = handle_refusal,
+    [MSG_STILL_RUNNING] = handle_still_running,
     [MSG_TREE_HELD] = handle_tree_held,
     [MSG_NEXT_LIVE] = handle_next_live,
     [MSG_NEXT_DUE] = handle_next_due,

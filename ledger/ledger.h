@@ -19,7 +19,7 @@
  *	task.c		LAUNCH, REKEY, TAKE_OVER: a task; token.c its token
  *	task.c		LAUNCH, REKEY: a task, its rows; token.c its token
  *	join.c		JOIN, EXPOSE: what else is on a task, and is told of
- *	attempt.c	RUNNING, PROGRESS, REFUSAL, NEXT_LIVE, IDENTITY
+ *	attempt.c	an attempt at work: RUNNING to NEXT_LIVE, IDENTITY
  *	settle.c	END: what an attempt's end makes of its records
  *	worker.c	BIND, GET_DISPATCH, ACK_DISPATCH, THREAD_OF
  *	complete.c	COMPLETE_DISPATCH: the outcome a worker reports

@@ -135,6 +135,111 @@ lifecycle_verdict(struct ledger *l, struct answer *a, int64_t event_id,
 	return 0;
 }
 
+/* ---- an attempt at work ------------------------------------------------ */
+
+/* Where an attempt's messages go. */
+struct place {
+	int64_t bucket_id;
+	const char *message_kind;
+	int64_t recording_id;
+	int64_t task_id;
+};
+
+/* 1, 0 when there is no place for a message, -1. */
+static int
+place_read(
+    struct ledger *l, struct answer *a, const char *attempt, struct place *p)
+{
+	sqlite3_stmt *row;
+	int rc;
+
+	rc = sql_first(l, STMT_ATTEMPT_PLACE, WITH(v_text(attempt)));
+	if (rc != 1)
+		return rc;
+	row = sql_row(l, STMT_ATTEMPT_PLACE);
+	p->bucket_id = row_int(row, 0);
+	p->message_kind = answer_text(a, row_text(row, 1));
+	p->recording_id = row_int(row, 2);
+	p->task_id = row_int(row, 3);
+	return intent_is_text_kind(p->message_kind);
+}
+
+/* An intent of the attempt, to go there at once. */
+static int
+place_write(
+    struct ledger *l, struct answer *a, const struct place *p, struct intent *i)
+{
+	i->task_id = p->task_id;
+	i->bucket_id = p->bucket_id;
+	i->message_kind = p->message_kind;
+	i->recording_id = p->recording_id;
+	i->not_before = l->now;
+	return intent_write(l, a, i);
+}
+
+/* A stamp's hours and minutes. */
+#define CLOCK_FMT "%.5s UTC"
+#define CLOCK_OF(stamp) ((stamp) + strlen("2026-01-05T"))
+
+/* As of a time of day: it is true whenever it is read. */
+static int
+still_running_text(struct ledger *l, const char *attempt, int64_t number,
+    const char *message_kind, struct buffer *out)
+{
+	struct body body = body_begin(out, message_kind);
+	const char *launched_at, *progress_at;
+	sqlite3_stmt *row;
+
+	if (sql_first(l, STMT_STILL_RUNNING_FACTS, WITH(v_text(attempt))) != 1)
+		return -1;
+	row = sql_row(l, STMT_STILL_RUNNING_FACTS);
+	launched_at = row_text(row, 1);
+	progress_at = row_text(row, 2);
+	body_line(&body,
+	    "Task %" PRId64 ": the agent is still at work, as of " CLOCK_FMT
+	    ".",
+	    row_int(row, 0), CLOCK_OF(l->now));
+	if (*progress_at == '\0')
+		body_line(&body,
+		    "It was started at " CLOCK_FMT
+		    "; no progress was reported yet.",
+		    CLOCK_OF(launched_at));
+	else
+		body_line(&body,
+		    "It was started at " CLOCK_FMT
+		    "; the last progress was at " CLOCK_FMT ".",
+		    CLOCK_OF(launched_at), CLOCK_OF(progress_at));
+	body_line(&body, "Attempt %s, notice %" PRId64 " - " SIGNATURE, attempt,
+	    number);
+	body_end(&body);
+	return 0;
+}
+
+int
+lifecycle_still_running(
+    struct ledger *l, struct answer *a, const char *attempt, int64_t number)
+{
+	struct buffer text = {0};
+	struct place place;
+	char key[80];
+	int rc;
+
+	if ((rc = place_read(l, a, attempt, &place)) != 1)
+		return rc;
+	rc = still_running_text(l, attempt, number, place.message_kind, &text);
+	(void)snprintf(key, sizeof(key), "still_running:attempt:%s:%" PRId64,
+	    attempt, number);
+	if (rc == 0)
+		rc = place_write(l, a, &place,
+		    &(struct intent){.key = key,
+			.kind = "still_running",
+			.attempt_id = attempt,
+			.occurrence = number,
+			.body = text.bytes});
+	buffer_free(&text);
+	return rc;
+}
+
 /* ---- an attempt's end -------------------------------------------------- */
 
 static const char *
@@ -238,31 +343,20 @@ int
 lifecycle_ended(struct ledger *l, struct answer *a, const char *attempt)
 {
 	struct buffer text = {0};
-	sqlite3_stmt *row;
+	struct place place;
 	char key[64];
-	const char *kind;
 	int rc;
 
-	rc = sql_first(l, STMT_COMPLETION_PLACE, WITH(v_text(attempt)));
-	if (rc != 1)
+	if ((rc = place_read(l, a, attempt, &place)) != 1)
 		return rc;
-	row = sql_row(l, STMT_COMPLETION_PLACE);
-	kind = row_text(row, 1);
-	if (!intent_is_text_kind(kind))
-		return 0;
-	rc = lifecycle_completion(l, attempt, kind, &text);
+	rc = lifecycle_completion(l, attempt, place.message_kind, &text);
 	(void)snprintf(key, sizeof(key), "completion:attempt:%s", attempt);
 	if (rc == 0)
-		rc = intent_write(l, a,
+		rc = place_write(l, a, &place,
 		    &(struct intent){.key = key,
 			.kind = "completion",
-			.task_id = row_int(row, 3),
 			.attempt_id = attempt,
-			.bucket_id = row_int(row, 0),
-			.message_kind = kind,
-			.recording_id = row_int(row, 2),
-			.body = text.bytes,
-			.not_before = l->now});
+			.body = text.bytes});
 	buffer_free(&text);
 	return rc;
 }

@@ -14,6 +14,9 @@
 /* A verdict was written as STATE: guard or holding reply. */
 int lifecycle_verdict(struct ledger *l, struct answer *a, int64_t event_id,
     enum record_state state);
+/* An attempt works on, for the NUMBER-th time: its notice. */
+int lifecycle_still_running(
+    struct ledger *l, struct answer *a, const char *attempt, int64_t number);
 /* An attempt is settled: the completion notice, if one is called for. */
 int lifecycle_ended(struct ledger *l, struct answer *a, const char *attempt);
 

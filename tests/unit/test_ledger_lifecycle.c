@@ -9,6 +9,7 @@
 
 #include "ledger/lifecycle.h"
 #include "tests/unit/ledger_fixture.h"
+#include "tests/unit/trap.h"
 
 static const char *
 launched(struct fixture *f, int64_t id, const char *attempt)
@@ -123,6 +124,128 @@ a_holding_reply_stands_down_with_its_reason(void **state)
 	(void)refuse_event(f, 101, "blocked", "read_failed");
 	assert_false(claim(f, NONCE_1)->claimed.found);
 	assert_string_equal("canceled", sql_get(f, "SELECT state FROM outbox"));
+}
+
+/* ---- still running ----------------------------------------------------- */
+
+static bool
+still_running(struct fixture *f, const char *attempt, int64_t number)
+{
+	struct msg m = {.type = MSG_STILL_RUNNING};
+
+	m.still_running = (struct msg_still_running){attempt, number};
+	return fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_DONE)->done.changed;
+}
+
+static void
+each_tick_of_a_long_turn_is_told(void **state)
+{
+	struct fixture *f = *state;
+	struct msg progress = {.type = MSG_PROGRESS};
+
+	(void)launched(f, 101, ATT_1);
+	run_attempt(f, ATT_1, 4242);
+	fixture_wait(600000);
+	fixture_forget(f);
+	assert_true(still_running(f, ATT_1, 1));
+	assert_int_equal(MSG_POST_WAITS, f->notices[0].type);
+	assert_int_equal(0, f->line_count); /* written, not yet posted */
+	assert_string_equal(
+	    "<div>Task 1: the agent is still at work, as of 09:10 UTC.<br>"
+	    "It was started at 09:00 UTC; no progress was reported yet.<br>"
+	    "Attempt " ATT_1
+	    ", notice 1 - posted by connectd, not by the agent</div>",
+	    body_of(f, "still_running"));
+	assert_string_equal("still_running:attempt:" ATT_1 ":1 " ATT_1
+			    " 1 1 comment 5101 10 "
+			    "2026-01-05T09:10:00.000000000Z",
+	    sql_get(f,
+		"SELECT intent_key || ' ' || attempt_id || ' ' || task_id ||"
+		" ' ' || occurrence || ' ' || message_kind || ' ' ||"
+		" recording_id || ' ' || bucket_id || ' ' || not_before"
+		" FROM outbox WHERE kind = 'still_running'"
+		" AND event_id IS NULL"));
+	fixture_wait(480000);
+	progress.progress.attempt = ATT_1;
+	(void)fixture_get(f, &progress, ROLE_DISPATCHER, "", MSG_DONE);
+	fixture_wait(120000);
+	assert_true(still_running(f, ATT_1, 2));
+	assert_non_null(strstr(
+	    sql_get(f, "SELECT body FROM outbox WHERE occurrence = 2"),
+	    "as of 09:20 UTC.<br>It was started at 09:00 UTC; the last "
+	    "progress was at 09:18 UTC.<br>Attempt " ATT_1 ", notice 2 - "));
+	assert_int_equal(2, sql_int(f, "SELECT still_running FROM attempts"));
+}
+
+static void
+a_tick_is_counted_once_and_while_it_lives(void **state)
+{
+	struct fixture *f = *state;
+	struct msg m = {.type = MSG_STILL_RUNNING};
+
+	m.still_running = (struct msg_still_running){ATT_1, 1};
+	assert_failed(fixture_ask(f, &m, ROLE_DISPATCHER, ""), "not_found");
+	(void)launched(f, 101, ATT_1);
+	assert_true(still_running(f, ATT_1, 1));
+	assert_true(still_running(f, ATT_1, 2));
+	assert_false(still_running(f, ATT_1, 2));
+	assert_false(still_running(f, ATT_1, 1));
+	assert_int_equal(2, count_of(f, "still_running"));
+	(void)end_attempt(f, ATT_1, "finished");
+	assert_false(still_running(f, ATT_1, 3));
+	assert_int_equal(2, count_of(f, "still_running"));
+	assert_int_equal(2, sql_int(f, "SELECT still_running FROM attempts"));
+}
+
+static void
+a_long_turn_without_a_place_is_counted_only(void **state)
+{
+	struct fixture *f = *state;
+
+	(void)launched(f, 101, ATT_1);
+	sql_ok(f, "UPDATE events SET reply_kind = ''");
+	assert_true(still_running(f, ATT_1, 1));
+	assert_int_equal(0, count_of(f, "still_running"));
+	sql_ok(f, "UPDATE events SET reply_kind = 'chat_line'");
+	assert_true(still_running(f, ATT_1, 2));
+	assert_null(strchr(body_of(f, "still_running"), '<'));
+}
+
+/* Claimed before the end it is posted; behind it only the end is told. */
+static void
+an_ended_attempt_is_not_still_running(void **state)
+{
+	struct fixture *f = *state;
+	struct msg *claimed;
+
+	(void)launched(f, 101, ATT_1);
+	(void)still_running(f, ATT_1, 1);
+	claimed = claim(f, NONCE_1);
+	assert_true(claimed->claimed.found);
+	assert_string_equal("still_running", claimed->claimed.kind);
+	assert_memory_equal(
+	    "<div>Task 1: the agent is still", claimed->claimed.body.bytes, 31);
+	(void)still_running(f, ATT_1, 2);
+	(void)end_attempt(f, ATT_1, "finished");
+	assert_string_equal("completion", claim(f, NONCE_2)->claimed.kind);
+	assert_string_equal("canceled",
+	    sql_get(f, "SELECT state FROM outbox WHERE occurrence = 2"));
+}
+
+/* No notice, no tick (I15). */
+static void
+a_notice_that_cannot_be_written_undoes_the_tick(void **state)
+{
+	struct fixture *f = *state;
+	struct msg m = {.type = MSG_STILL_RUNNING};
+
+	(void)launched(f, 101, ATT_1);
+	sql_ok(f,
+	    "CREATE TRIGGER spoil BEFORE INSERT ON outbox BEGIN"
+	    " SELECT RAISE(ABORT, 'spoilt'); END");
+	m.still_running = (struct msg_still_running){ATT_1, 1};
+	assert_failed(fixture_ask(f, &m, ROLE_DISPATCHER, ""), "refused");
+	assert_int_equal(0, sql_int(f, "SELECT still_running FROM attempts"));
 }
 
 /* ---- completion -------------------------------------------------------- */
@@ -353,10 +476,11 @@ no_message_holds_content_or_a_url(void **state)
 	struct fixture *f = *state;
 
 	(void)launched(f, 101, ATT_1);
+	(void)still_running(f, ATT_1, 1);
 	(void)end_attempt(f, ATT_1, "lost");
 	(void)record_event(f, 102);
 	(void)refuse_event(f, 102, "blocked", "no_route");
-	assert_int_equal(3, sql_int(f, "SELECT COUNT(*) FROM outbox"));
+	assert_int_equal(4, sql_int(f, "SELECT COUNT(*) FROM outbox"));
 	assert_int_equal(0,
 	    sql_int(f,
 		"SELECT COUNT(*) FROM outbox WHERE body LIKE '%%secret%%' OR"
@@ -374,6 +498,12 @@ main(void)
 	    TEST(a_holding_reply_is_for_no_route),
 	    TEST(a_holding_reply_needs_a_place),
 	    TEST(a_holding_reply_stands_down_with_its_reason),
+	    TEST(each_tick_of_a_long_turn_is_told),
+	    TEST(a_tick_is_counted_once_and_while_it_lives),
+	    TEST(a_long_turn_without_a_place_is_counted_only),
+	    TEST(an_ended_attempt_is_not_still_running),
+	    TRAP("I15", a_notice_that_cannot_be_written_undoes_the_tick,
+		fixture_setup, fixture_teardown),
 	    TEST(unknown_work_asks_a_person),
 	    TEST(every_stop_has_its_sentence),
 	    TEST(a_success_with_a_reply_says_nothing),
