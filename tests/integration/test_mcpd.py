@@ -4,14 +4,17 @@ sees one server that answers each call once, and each message is posted once.
 
 import json
 import pathlib
+import sqlite3
 
 import pytest
 
+import leaks
 import processes
 from harness import is_root, wait_for
 
 STEPS = ["get", "ack", "read", "work", "reply", "complete"]
 POST_COMMENT = "POST /999/recordings/*/comments"
+THREAD = "GET /{a}/recordings/{id}/comments.json"
 
 
 def settled(connector, event_id):
@@ -82,6 +85,158 @@ def test_a_bridge_dies_with_a_call_out(start, action):
     connector = start(script)
     assert_told_once(*tell(connector))
     assert len(connector.agent_records("server_start")) == 2
+
+
+def reply_call(content):
+    return {"step": "call?", "tool": "basecamp_thread", "arguments": {
+        "action": "reply", "params": {"event_id": 1, "content": content}}}
+
+
+def said_to(connector, action):
+    """What the agent was answered to that action, in its order."""
+    found = []
+    asked = None
+    for record in connector.agent_records():
+        if record["what"] == "call":
+            asked = record["arguments"]["action"]
+        elif record["what"] == "answer" and asked == action:
+            found.append((json.loads(record["text"]), record["is_error"]))
+    return found
+
+
+def test_a_post_that_waits_is_pending(make_connector):
+    """Waiting has its bound; the same content asks for the same message."""
+    connector = make_connector(
+        limits={"post_wait": "50ms"}, script={"default": [
+            "get", "ack", reply_call("Done."), "reply:Done.", "complete"]})
+    sim = connector.start().sim
+    sim.wait("answered", 1, route="GET /999/events.json")
+    sim.gate(POST_COMMENT)
+    event_id = sim.mention()["event_id"]
+    sim.wait("held", 1)
+    wait_for(lambda: said_to(connector, "reply"), what="an answer")
+    sim.release(POST_COMMENT)
+    assert_told_once(settled(connector, event_id), sim.messages())
+    answers = said_to(connector, "reply")
+    first, is_error = answers[0]
+    assert not is_error and first["state"] == "pending" and "id" not in first
+    assert "Ask again with the same content" in first["message"]
+    assert answers[-1][0]["state"] == "sent"
+    assert answers[-1][0]["id"] == sim.messages()[-1]["id"]
+
+
+@pytest.mark.parametrize("status", [403, 404, 422])
+def test_a_post_that_basecamp_refuses_is_refused(start, status):
+    connector = start(["get", "ack", reply_call("Done."), reply_call("Done."),
+                       "fail"])
+    sim = connector.sim
+    sim.fault(POST_COMMENT, times=1, status=status, body={"error": "no"})
+    row = settled(connector, sim.mention()["event_id"])
+    assert row["outcome"] == "failed"
+    for answer, is_error in said_to(connector, "reply"):
+        assert is_error
+        assert answer["state"] == "refused" and "id" not in answer
+        assert "not posted" in answer["message"]
+    assert len(said_to(connector, "reply")) == 2
+    # Only the connector's own words follow: what was refused is not retried.
+    assert all("Done." not in m["content"] for m in sim.messages())
+
+
+def test_a_post_that_nobody_knows_of_is_in_doubt(start):
+    """The request went out and its answer never came, nor is it to be found:
+    the agent hears that, twice, and nothing is posted a second time.
+    """
+    connector = start(["get", "ack", reply_call("Done."), reply_call("Done."),
+                       "fail"])
+    sim = connector.sim
+    fault = sim.fault(POST_COMMENT, times=1, hang=True, when="before")
+    event_id = sim.mention()["event_id"]
+    sim.wait("hits", 1, fault=fault["fault"])
+    connector.kill("outbox")
+    row = settled(connector, event_id)
+    assert row["outcome"] == "failed"
+    answers = said_to(connector, "reply")
+    assert len(answers) == 2
+    for answer, is_error in answers:
+        assert not is_error
+        assert answer["state"] == "in_doubt" and "id" not in answer
+        assert "Do not post it again" in answer["message"]
+    posts = [r for r in sim.log() if r["method"] == "POST"
+             and "Done." in str(r.get("body"))]
+    assert len(posts) == 1
+
+
+# ---- what an instruction holds, whom a token serves -------------------------
+
+KEYS = ["event_id", "event_type", "trigger", "class", "recording", "reply_to",
+        "requester_id", "acknowledge", "guard_acknowledged", "delivery",
+        "content", "content_updated_at"]
+
+
+@pytest.mark.trap("T42")
+def test_an_instruction_has_these_keys_only(start):
+    connector = start(["get", "linger"])
+    made = connector.sim.mention("fix it", kind="comment")
+    (answer, is_error), = wait_for(lambda: said_to(connector, "get_dispatch"),
+                                   what="an answer")
+    assert not is_error and list(answer) == ["instruction"]
+    instruction = answer["instruction"]
+    assert list(instruction) == KEYS
+    assert list(instruction["recording"]) == [
+        "bucket_id", "recording_id", "type", "title", "url"]
+    assert list(instruction["reply_to"]) == ["kind", "recording_id"]
+    assert instruction["reply_to"]["recording_id"] == made["parent_id"]
+    assert "fix it" in instruction["content"]
+    assert "bc-attachment" not in instruction["content"]
+    text = connector.agent_records("answer")[0]["text"].encode()
+    needles = leaks.Needles()
+    needles.learn(connector)
+    assert len(needles.hashes) == 1 and not needles.search(text)
+    assert not needles.hashes & {text.decode()}
+    assert str(connector.route).encode() not in text
+    for row in connector.query("SELECT id FROM attempts"):
+        assert row["id"].encode() not in text
+
+
+SUPERSEDE = "UPDATE tasks SET superseded_at = '2026-01-05T09:00:00.000000000Z'"
+EVERY_ACTION = [
+    ("basecamp_connect", "get_dispatch", {}),
+    ("basecamp_connect", "ack_dispatch", {"ack_id": 7}),
+    ("basecamp_connect", "complete_dispatch", {"outcome": "nonsense"}),
+    ("basecamp_connect", "complete_dispatch", {"outcome": "succeeded"}),
+    ("basecamp_thread", "boost", {"content": "x"}),
+    ("basecamp_thread", "reply", {"content": "x"}),
+]
+
+
+@pytest.mark.trap("T38", "I3")
+def test_a_superseded_worker_is_told_so_and_served_on(start):
+    """From the very next call on, whatever it says; the server goes on, what
+    was handed over settles as unknown, and other work is not touched.
+    """
+    connector = start(["get", "read"] + [
+        {"step": "call?", "tool": tool, "arguments": {
+            "action": action, "params": dict(params, event_id=1)}}
+        for tool, action, params in EVERY_ACTION])
+    sim = connector.sim
+    sim.gate(THREAD)
+    event_id = sim.mention()["event_id"]
+    sim.wait("held", 1)
+    ledger = sqlite3.connect(connector.state_dir / "ledger.db", timeout=10)
+    with ledger:
+        ledger.execute(SUPERSEDE)
+    ledger.close()
+    sim.release(THREAD)
+    row = settled(connector, event_id)
+    assert (row["outcome"], row["ack_id"], row["reply_id"]) == (
+        "unknown", None, None)
+    refused = [json.loads(r["text"]) for r in
+               connector.agent_records("answer")[2:]]
+    assert [r["error"] for r in refused] == (
+        ["task_token_refused"] * len(EVERY_ACTION))
+    assert len({r["message"] for r in refused}) == 1
+    assert len(connector.agent_records("server_start")) == 1
+    assert all("posted by connectd" in m["content"] for m in sim.messages())
 
 
 # In the bridge's place: opens a session, reports, and is gone before the answer.
