@@ -262,6 +262,104 @@ a_worker_that_does_not_read_loses_nothing(void **state)
 	world_free(w);
 }
 
+/* Each answer is as long as one may be: what is cut is all quotes. */
+static void
+answer_at_length(
+    struct world *w, const struct reply_to *to, const struct msg *m)
+{
+	static char snapshot[200000];
+	struct msg reply = {.type = MSG_INSTRUCTION};
+	size_t len;
+
+	if (snapshot[0] == '\0') {
+		len = (size_t)snprintf(
+		    snapshot, sizeof(snapshot), "{\"content\":\"");
+		while (len < sizeof(snapshot) - 4) {
+			snapshot[len++] = '\\';
+			snapshot[len++] = '"';
+		}
+		memcpy(snapshot + len, "\"}", 3);
+	}
+	reply.instruction = (struct msg_instruction){.found = true,
+	    .event_id = 101,
+	    .event_type = "comment.created",
+	    .trigger = "mentioned",
+	    .delivery = "exposed",
+	    .snapshot = {snapshot, strlen(snapshot)}};
+	peer_reply(to, &reply);
+}
+
+#define GET_LINE                                                    \
+	"{\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"tools/call\"," \
+	"\"params\":{\"name\":\"basecamp_connect\",\"arguments\":{" \
+	"\"action\":\"get_dispatch\"}}}"
+
+static void
+ask_many(struct world *w)
+{
+	char *line;
+	int i;
+
+	for (i = 0; i < CALLS_IN_FLIGHT_MAX; i++) {
+		(void)xasprintf(&line, GET_LINE, i);
+		world_say(w, line);
+		free(line);
+	}
+	assert_int_equal(CALLS_IN_FLIGHT_MAX, w->asked_count);
+}
+
+/* What nobody reads is not kept without end: the connection goes, not mcpd. */
+static void
+a_worker_that_never_reads_is_given_up(void **state)
+{
+	struct world *w = world_open();
+	int i;
+
+	ask_many(w);
+	for (i = 0; i < CALLS_IN_FLIGHT_MAX; i++) {
+		if (w->server.stream != NULL)
+			assert_true(
+			    w->server.stream->out.len <= 4 * 1024 * 1024);
+		answer_at_length(w, &w->to[i], w->asked[i]);
+		world_turn(w);
+	}
+	assert_null(w->server.stream);
+	assert_int_equal(0, w->server.call_count);
+	world_connect(w);
+	world_initialize(w, "2025-11-25");
+	world_free(w);
+}
+
+/* Nor is it waited for without end; the time begins anew when it moves. */
+static void
+a_worker_that_stops_reading_has_half_a_minute(void **state)
+{
+	struct world *w = world_open();
+	struct timeval first, later;
+	int i;
+
+	assert_false(event_pending(w->server.stream->stuck, EV_TIMEOUT, NULL));
+	ask_many(w);
+	for (i = 0; i < 10; i++) {
+		answer_at_length(w, &w->to[i], w->asked[i]);
+		world_turn(w);
+	}
+	assert_true(event_pending(w->server.stream->stuck, EV_TIMEOUT, &first));
+	(void)evutil_gettimeofday(&later, NULL);
+	assert_in_range(first.tv_sec - later.tv_sec, 28, 31);
+	for (i = 0; i < 10; i++)
+		assert_non_null(world_hear(w));
+	assert_false(event_pending(w->server.stream->stuck, EV_TIMEOUT, NULL));
+	for (i = 10; i < 20; i++)
+		answer_at_length(w, &w->to[i], w->asked[i]);
+	world_turn(w);
+	assert_true(event_pending(w->server.stream->stuck, EV_TIMEOUT, NULL));
+	event_active(w->server.stream->stuck, EV_TIMEOUT, 0);
+	world_turn(w);
+	assert_null(w->server.stream);
+	world_free(w);
+}
+
 int
 main(void)
 {
@@ -275,6 +373,8 @@ main(void)
 	    cmocka_unit_test(names_have_their_bound),
 	    cmocka_unit_test(strange_strings_come_back_as_text),
 	    cmocka_unit_test(a_worker_that_does_not_read_loses_nothing),
+	    cmocka_unit_test(a_worker_that_never_reads_is_given_up),
+	    cmocka_unit_test(a_worker_that_stops_reading_has_half_a_minute),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
