@@ -6,9 +6,10 @@
  *
  *	prompt NANOSECONDS	of the wall clock, when its first byte came
  *	NAME MICROSECONDS	of a call, from its writing to its whole answer
+ *	burst PER-SECOND	of calls of get, sixteen at a time
  *
- * A plan is words: get, ack, boost, reply, complete, linger (until the end of
- * stdin); boost*20 is done twenty times.
+ * A plan is words: get, ack, boost, reply, complete, burst, linger (until the
+ * end of stdin); boost*20 is done twenty times, burst*4000 is one of so many.
  *
  *	bench-agent FOLDER CLAUDE'S ARGUMENTS...
  */
@@ -33,6 +34,7 @@
 
 #define LINE_ROOM (256 * 1024)
 #define PLAN_MAX 4096
+#define BURST_AT_ONCE 16
 #define META                                                      \
 	"\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":" \
 	"\"2026-07-28\",\"io.modelcontextprotocol/clientInfo\":{" \
@@ -199,6 +201,48 @@ step_do(const struct step *step, const char *name)
 	    &self.samples, "%s %.1f\n", name, server_ask("tools/call", params));
 }
 
+static void
+burst_say(void)
+{
+	char text[2048];
+	int len = snprintf(text, sizeof(text),
+	    "{\"method\":\"tools/call\",\"params\":{\"name\":"
+	    "\"basecamp_connect\",\"arguments\":{\"action\":"
+	    "\"get_dispatch\",\"params\":{\"event_id\":%lld}}," META
+	    "},\"jsonrpc\":\"2.0\",\"id\":%u}\n",
+	    self.event_id, self.next_id++);
+
+	write_all(self.to_server, text, (size_t)len);
+}
+
+/* COUNT answers, with sixteen asked for at any time; they may share a read. */
+static void
+burst_do(long count)
+{
+	long said, heard = 0;
+	double began = now_us();
+	char *lf;
+	ssize_t n;
+
+	for (said = 0; said < BURST_AT_ONCE && said < count; said++)
+		burst_say();
+	while (heard < count) {
+		n = read(self.from_server, self.line, LINE_ROOM);
+		if (n <= 0)
+			fatalx("burst: the server is gone");
+		for (lf = self.line;
+		     (lf = memchr(lf, '\n', (size_t)(self.line + n - lf))) !=
+		     NULL;
+		     lf++) {
+			heard++;
+			if (said++ < count)
+				burst_say();
+		}
+	}
+	buffer_printf(&self.samples, "burst %.1f\n",
+	    (double)count / (now_us() - began) * 1e6);
+}
+
 static const struct step *
 step_find(const char *name)
 {
@@ -230,6 +274,10 @@ plan_do(void)
 		if (strcmp(word, "linger") == 0) {
 			while (read_line(STDIN_FILENO))
 				continue;
+			continue;
+		}
+		if (strcmp(word, "burst") == 0) {
+			burst_do(times);
 			continue;
 		}
 		while (times-- > 0)
