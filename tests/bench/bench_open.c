@@ -13,7 +13,7 @@
 #include <sqlite3.h>
 
 #include "common/log.h"
-#include "tests/bench/nursery.h"
+#include "tests/nursery/nursery.h"
 #include "tests/bench/samples.h"
 
 #define STARTS 20
