@@ -11,6 +11,7 @@
 
 #define HASH "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define STAMP "2026-01-05T09:10:00.000000000Z"
+#define LATER "2026-01-05T09:20:00.000000000Z"
 
 static char token[TOKEN_LEN + 1];
 static struct msg verdict;
@@ -167,7 +168,7 @@ const struct repeat repeats[] = {
 	NULL},
     {lost, ROLE_INTAKE, {.type = MSG_LOSS_ENTRY, .loss_entry = {1, 101}}, NULL},
     {lost, ROLE_INTAKE,
-	{.type = MSG_LOSS_DEADLINE, .loss_deadline = {1, STAMP}}, NULL},
+	{.type = MSG_LOSS_DEADLINE, .loss_deadline = {1, LATER}}, NULL},
     {lost, ROLE_INTAKE, {.type = MSG_LOSS_CLOSE, .loss_close = {1}}, NULL},
     {seen, ROLE_INTAKE,
 	{.type = MSG_COUNT_DEATH, .count_death = {101, NONCE_1}}, NULL},
