@@ -7,6 +7,35 @@
 #include "ledger/handlers.h"
 #include "ledger/lifecycle.h"
 #include "ledger/lines.h"
+#include "ledger/machine.h"
+
+/* clang-format off */
+static const struct machine_state states[] = {
+	/*		 - l r e */
+	{MACHINE_NONE,	" m  "},
+	{"launching",	" =mm"},
+	{"running",	"  =m"},
+	{"ended",	"   ="},
+};
+
+static const struct edge edges[] = {
+	{MACHINE_NONE, "launching", "LAUNCH",
+	    "no hold stands; the task has no other live one",
+	    "the task; boot_id, run_id, containment"},
+	{"launching", "running", "RUNNING", "",
+	    "running_at, the process's identity, session_id"},
+	{"launching, running", "ended", "END",
+	    "one of five stop reasons; spawn_failed only with failed",
+	    "the task's settlement"},
+};
+/* clang-format on */
+
+const struct machine attempt_machine = {
+    .name = "attempt",
+    .table = "attempts",
+    .state = "state",
+    MACHINE_TABLES(states, edges),
+};
 
 /* The attempt is running already: as this very process, or as another? */
 static int
@@ -31,12 +60,14 @@ int
 handle_running(struct ledger *l, const struct request *q, struct answer *a)
 {
 	const struct msg_running *m = &q->m->running;
+	char sources[MACHINE_SOURCES_SIZE];
 	int n;
 
+	machine_sources(&attempt_machine, "running", BY_MACHINE, sources);
 	n = sql_run(l, STMT_ATTEMPT_RUNNING,
 	    WITH(v_text(m->attempt), v_text(l->now), v_int(m->pid),
-		v_int(m->pgid), v_int(m->started_ticks),
-		v_text(m->session_id)));
+		v_int(m->pgid), v_int(m->started_ticks), v_text(m->session_id),
+		v_text(sources)));
 	if (n == 0)
 		return running_again(l, a, m);
 	if (n == -1 ||

@@ -8,6 +8,40 @@
 #include "ledger/handlers.h"
 #include "ledger/lifecycle.h"
 #include "ledger/lines.h"
+#include "ledger/machine.h"
+
+/*
+ * The guard of an event on a task: if nobody says a word within its time, the
+ * connector does. It settles once, when it is claimed: better no word than two.
+ */
+/* clang-format off */
+static const struct machine_state states[] = {
+	/*		 - u a c f */
+	{MACHINE_NONE,	" mm t"},
+	{"unarmed",	" =   "},
+	{"armed",	"  =mm"},
+	{"canceled",	"   = "},
+	{"fired",	"    ="},
+};
+
+static const struct edge edges[] = {
+	{MACHINE_NONE, "unarmed", "LAUNCH, JOIN", "nobody waits for a word", ""},
+	{MACHINE_NONE, "armed", "LAUNCH, JOIN", "the record's acknowledge", ""},
+	{MACHINE_NONE, "fired", "LAUNCH, JOIN",
+	    "the same, and guard_ack may be posted already", ""},
+	{"armed", "canceled", "GET_DISPATCH", "whatever the delivery",
+	    "pulled_at; a pending guard_ack is canceled"},
+	{"armed", "fired", "CLAIM", "of guard_ack, while it is called for",
+	    "guard_ack sending"},
+};
+/* clang-format on */
+
+const struct machine guard_machine = {
+    .name = "guard",
+    .table = "task_events",
+    .state = "CASE guard WHEN '' THEN 'unarmed' ELSE guard END",
+    MACHINE_TABLES(states, edges),
+};
 
 /* One CLAIM stands down at most so many before it answers. */
 #define STAND_DOWN_MAX 64

@@ -7,6 +7,34 @@
 
 #include "ledger/handlers.h"
 #include "ledger/lines.h"
+#include "ledger/machine.h"
+
+/* clang-format off */
+static const struct machine_state checkpoint_states[] = {
+	/*		 - u p */
+	{MACHINE_NONE,	" mm"},
+	{"unplaced",	" =m"},
+	{"placed",	" m="},
+};
+
+static const struct edge checkpoint_edges[] = {
+	{MACHINE_NONE, "unplaced", "CHECKPOINT", "with a served id only",
+	    "last_poll_served_id"},
+	{"(none), unplaced", "placed", "CHECKPOINT",
+	    "a page whose rows are recorded",
+	    "last_poll_served_id, if it is greater"},
+	{"placed", "placed", "CHECKPOINT", "the same", "the same"},
+	{"placed", "unplaced", "DROP_POSITION", "the position that was refused",
+	    "last_poll_served_id stays"},
+};
+/* clang-format on */
+
+const struct machine checkpoint_machine = {
+    .name = "checkpoint",
+    .table = "checkpoints",
+    .state = "CASE position WHEN '' THEN 'unplaced' ELSE 'placed' END",
+    MACHINE_TABLES(checkpoint_states, checkpoint_edges),
+};
 
 int
 handle_entry(struct ledger *l, const struct request *q, struct answer *a)

@@ -15,6 +15,7 @@
 #include "common/xmalloc.h"
 #include "ledger/database.h"
 #include "ledger/inspect.h"
+#include "ledger/machine.h"
 #include "ledger/query.h"
 
 #define EVENTS_MOST 1000
@@ -26,6 +27,7 @@ static const struct sandbox_profile inspect_profile = {
 
 static const char usage_text[] =
     "usage: connectd-ledger --print-schema\n"
+    "       connectd-ledger --print-lifecycle\n"
     "       connectd-ledger [--insecure] --inspect DIR status\n"
     "       connectd-ledger [--insecure] --inspect DIR events [COUNT]\n"
     "       connectd-ledger [--insecure] --inspect DIR show EVENT\n";
@@ -167,6 +169,20 @@ inspect(const struct question *q)
 	return code;
 }
 
+static int
+schema_print(FILE *out)
+{
+	return fputs(ledger_schema, out) == EOF ? -1 : 0;
+}
+
+/* What is true of every ledger.db, and opens none. */
+static int
+print(int (*what)(FILE *out))
+{
+	return what(stdout) == -1 || fflush(stdout) == EOF ? EXIT_FAILED
+							   : EXIT_OK;
+}
+
 int
 inspect_main(int argc, char **argv)
 {
@@ -174,10 +190,9 @@ inspect_main(int argc, char **argv)
 
 	log_init("connectd-ledger", LOG_LEVEL_INFO);
 	if (argc == 2 && strcmp(argv[1], "--print-schema") == 0)
-		return fputs(ledger_schema, stdout) == EOF ||
-			fflush(stdout) == EOF
-		    ? EXIT_FAILED
-		    : EXIT_OK;
+		return print(schema_print);
+	if (argc == 2 && strcmp(argv[1], "--print-lifecycle") == 0)
+		return print(machines_print);
 	if (question_read(argv + 1, &q) == -1)
 		return usage();
 	return inspect(&q);

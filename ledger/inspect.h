@@ -6,7 +6,7 @@
 #define LEDGER_INSPECT_H
 
 /*
- * --print-schema
+ * --print-schema | --print-lifecycle
  * [--insecure] --inspect STATE_DIR status | events [N] | show EVENT
  * Prints on stdout, complains on stderr, returns an exit code. An event that
  * is not there is shown as null.

@@ -10,6 +10,7 @@
  *	files.c		whether it is private; migrate.c its schema
  *	inspect.c	--inspect and --print-schema
  *	statements.def	every statement, once; shown.def those of query.c
+ *	machine.c	the machines' tables, which stand where rows are moved
  *	record.c	a record's states, and the one write that moves it
  *	feed.c		RECORD, CHECKPOINT, gaps: what intake read
  *	loss.c		LOSS and its repair: what the feed's buffer dropped

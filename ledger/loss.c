@@ -2,16 +2,64 @@
  * What the feed's buffer dropped (ledger.md 3.8, feed.md 4.8 and 4.9). The
  * ids are rows before the signal is accepted; a repair walk, which may begin
  * anew after any crash, looks for them, and RECORD finds them.
- *
- *	missing		looked for, until its loss is closed
- *	never_lost	a record already when the loss was noticed
- *	recovered	it came, by any lane, however late (feed.c)
- *	unrecovered	given up: below an epoch, or the window is over
  */
 #include <stdlib.h>
 
 #include "common/json.h"
 #include "ledger/handlers.h"
+#include "ledger/machine.h"
+
+/* clang-format off */
+static const struct machine_state loss_states[] = {
+	/*		 - o r */
+	{MACHINE_NONE,	" mm"},
+	{"open",	" =m"},
+	{"resolved",	"  ="},
+};
+
+static const struct edge loss_edges[] = {
+	{MACHINE_NONE, "open", "LOSS", "an id of it is unknown",
+	    "its ids missing or never_lost"},
+	{MACHINE_NONE, "resolved", "LOSS", "every id of it is known",
+	    "its ids never_lost"},
+	{"open", "resolved", "LOSS_CLOSE", "its window is over",
+	    "its missing ids unrecovered"},
+};
+
+static const struct machine_state lost_id_states[] = {
+	/*		 - m n r u */
+	{MACHINE_NONE,	" mm  "},
+	{"missing",	" = mm"},
+	{"never_lost",	"  =  "},
+	{"recovered",	"   = "},
+	{"unrecovered",	"   m="},
+};
+
+static const struct edge lost_id_edges[] = {
+	{MACHINE_NONE, "missing", "LOSS", "it is no record", "the loss"},
+	{MACHINE_NONE, "never_lost", "LOSS", "it is a record", "the loss"},
+	{"missing, unrecovered", "recovered", "RECORD",
+	    "of any lane, its loss open or resolved", "the record"},
+	{"missing", "unrecovered", "LOSS_CLOSE", "its window is over",
+	    "the loss resolved"},
+	{"missing", "unrecovered", "LOSS_ENTRY",
+	    "an epoch begins at it or above", "repair_since"},
+};
+/* clang-format on */
+
+const struct machine loss_machine = {
+    .name = "loss",
+    .table = "losses",
+    .state = "CASE WHEN resolved_at IS NULL THEN 'open' ELSE 'resolved' END",
+    MACHINE_TABLES(loss_states, loss_edges),
+};
+
+const struct machine lost_id_machine = {
+    .name = "lost id",
+    .table = "loss_ids",
+    .state = "state",
+    MACHINE_TABLES(lost_id_states, lost_id_edges),
+};
 
 #define LOSS_IDS_MOST 100000
 

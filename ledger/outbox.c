@@ -7,7 +7,63 @@
 #include "ledger/handlers.h"
 #include "ledger/intent.h"
 #include "ledger/lines.h"
+#include "ledger/machine.h"
 #include "ledger/outbox.h"
+
+/*
+ * A message is claimed before it is posted, and what may have been posted is
+ * never posted again by itself. Only what Basecamp refused was surely not.
+ */
+/* clang-format off */
+static const struct machine_state states[] = {
+	/*		  - p s t i c r a */
+	{MACHINE_NONE,	 " m      "},
+	{"pending",	 " =m  m  "},
+	{"sending",	 "  =mm m "},
+	{"sent",	 "   =    "},
+	{"indeterminate", " p p=  p"},
+	{"canceled",	 "     =  "},
+	{"refused",	 " p    = "},
+	{"abandoned",	 "       ="},
+};
+
+static const struct edge edges[] = {
+	{MACHINE_NONE, "pending", "VERDICT, END, POST",
+	    "its key is unknown; it has a place and a body", ""},
+	{"pending", "sending", "CLAIM",
+	    "due and still called for; no hold stands, or it is a worker's",
+	    "sending_at, nonce; of guard_ack: armed guards fired"},
+	{"pending", "canceled", "CLAIM", "no longer called for", "note"},
+	{"pending", "canceled", "GET_DISPATCH", "guard_ack of its event",
+	    "note get_dispatch"},
+	{"pending", "canceled", "VERDICT, HOLD, IMPORT, END",
+	    "guard_ack of a record that became held", "note held"},
+	{"pending", "canceled", "DISCARD, REDISPATCH, IMPORT",
+	    "of an event that a person closed", "note"},
+	{"sending", "sent", "RECEIPT", "the claim's nonce",
+	    "receipt_id, one message's alone; the worker is told"},
+	{"sending", "sent", "LISTED",
+	    "one candidate that is nobody else's, and no rival", "the same"},
+	{"sending", "refused", "REFUSED", "the claim's nonce",
+	    "note; the worker is told"},
+	{"sending", "indeterminate", "LISTED",
+	    "no candidate or several, or a rival", "note"},
+	{"sending", "indeterminate", "IN_DOUBT",
+	    "its place cannot be listed, or not after ten tries", "note"},
+	{"indeterminate", "sent", "RESOLVE, sent", "a receipt is named",
+	    "receipt_id, resolved_by"},
+	{"indeterminate", "abandoned", "RESOLVE, abandon", "", "resolved_by"},
+	{"indeterminate, refused", "pending", "RESOLVE, resend", "",
+	    "the claim's columns cleared, not_before now, resolved_by"},
+};
+/* clang-format on */
+
+const struct machine message_machine = {
+    .name = "message",
+    .table = "outbox",
+    .state = "CASE refused WHEN 1 THEN 'refused' ELSE state END",
+    MACHINE_TABLES(states, edges),
+};
 
 int
 outbox_claimed(struct ledger *l, struct answer *a, int64_t intent_id,

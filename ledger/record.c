@@ -4,62 +4,116 @@
 
 #include "ledger/record.h"
 
-static const char *const state_names[] = {
-    [RECORD_SEEN] = "seen",
-    [RECORD_ADMITTED] = "admitted",
-    [RECORD_QUEUED] = "queued",
-    [RECORD_BLOCKED] = "blocked",
-    [RECORD_DISPATCHED] = "dispatched",
-    [RECORD_COMPLETED] = "completed",
-    [RECORD_DISCARDED] = "discarded",
-    [RECORD_HELD] = "held",
-};
-static_assert(sizeof(state_names) / sizeof(state_names[0]) == RECORD_STATES,
-    "every state has a name");
-
 /*
- * The machine. `=` the same again, `m` anybody, `p` a person only, a blank
- * cell is no edge. A record becomes held by a hold's trigger, which is why no
- * machine edge leads there.
+ * A record's way, from what the feed served to its end. It becomes held by a
+ * trigger, wherever it would wait while a hold has tagged it.
  */
 /* clang-format off */
-static const char edges[RECORD_STATES][RECORD_STATES + 1] = {
-	/* to:                   s a q b d c x h */
-	[RECORD_SEEN] =         "=mmm  m ",
-	[RECORD_ADMITTED] =     " =mmm mp",
-	[RECORD_QUEUED] =       "  =mm mp",
-	[RECORD_BLOCKED] =      " mm=m m ",
-	[RECORD_DISPATCHED] =   " m m=m  ",
-	[RECORD_COMPLETED] =    " p   =p ",
-	[RECORD_DISCARDED] =    "      = ",
-	[RECORD_HELD] =         " ppp  p=",
+static const struct machine_state states[] = {
+	/*		 - s a q b d c x h */
+	{MACHINE_NONE,	" m     p "},
+	{"seen",	" =mmm  mt"},
+	{"admitted",	"  =nmm mp"},
+	{"queued",	"   =mm mp"},
+	{"blocked",	"  mm=n mt"},
+	{"dispatched",	"  m m=m t"},
+	{"completed",	"  p   =p "},
+	{"discarded",	"       = "},
+	{"held",	"  ppp  p="},
+};
+static_assert(sizeof(states) / sizeof(states[0]) == 1 + RECORD_STATES,
+    "every state has its row, behind that of none");
+
+static const struct edge edges[] = {
+	{MACHINE_NONE, "seen", "RECORD", "its id is unknown",
+	    "the generation; its lost ids are recovered, also when it is known"},
+	{MACHINE_NONE, "discarded", "IMPORT, done", "its id is unknown",
+	    "content_dropped, lane import; a decision"},
+	{"seen, blocked", "admitted", "VERDICT",
+	    "of this revision; its conversation is not live",
+	    "the verdict's columns and snapshot; guard_ack if acknowledge"},
+	{"seen, blocked", "queued", "VERDICT",
+	    "the same, of a live conversation", "the same"},
+	{"seen, blocked", "held", "VERDICT",
+	    "the same, of a tagged and unauthorized record",
+	    "the verdict's columns and snapshot, no guard_ack"},
+	{"seen", "blocked", "VERDICT", "of this revision, with a reason",
+	    "blocked_at; holding_reply if no_route, acknowledge and a place"},
+	{"blocked", "blocked", "VERDICT", "the same",
+	    "retry_at and next_retry_at; blocked_at stays"},
+	{"seen, admitted, queued, blocked", "blocked", "COUNT_DEATH",
+	    "in hand at two deaths: quarantined",
+	    "the deaths' count; the snapshot goes"},
+	{"seen, blocked", "discarded", "VERDICT",
+	    "of this revision, with a reason", ""},
+	{"admitted, queued", "dispatched", "LAUNCH",
+	    "its row on the live task is there",
+	    "task, rows, attempt, exposure"},
+	{"admitted, queued", "dispatched", "JOIN",
+	    "the same; in the task's conversation, on its route", "its row"},
+	{"dispatched", "admitted", "END",
+	    "nobody saw it, or its worker never was, for the first time",
+	    "the task superseded, its rows retired; withdrawn_at, before"},
+	{"dispatched", "held", "END", "the same, tagged and unauthorized",
+	    "the same"},
+	{"dispatched", "blocked", "END",
+	    "its worker never was, again or for good: spawn_failed",
+	    "the same; the snapshot goes"},
+	{"dispatched", "completed", "COMPLETE_DISPATCH", "",
+	    "the row's delivery and outcome, before"},
+	{"dispatched", "completed", "END", "exposed and not reported",
+	    "the row's delivery and outcome unknown, after"},
+	{"admitted", "queued", "nobody", "", ""},
+	{"blocked", "dispatched", "nobody",
+	    "it has no snapshot, so it joins no task", ""},
+	{"admitted, queued", "held", "HOLD, IMPORT",
+	    "of an older generation, not authorized",
+	    "review; a pending guard_ack is canceled"},
+	{"held", "admitted", "REDISPATCH",
+	    "without a reason; its content, route and conversation are there",
+	    "authorized_at and _by; a decision"},
+	{"held", "queued", "REDISPATCH", "the same, of a live conversation",
+	    "the same"},
+	{"held", "blocked", "REDISPATCH", "with a reason, or incomplete",
+	    "the same; due at once"},
+	{"blocked, held, completed", "discarded", "DISCARD",
+	    "by_operator; what completed: unknown",
+	    "a decision, before; its pending messages are canceled"},
+	{"seen, admitted, queued, blocked, held, completed", "discarded",
+	    "IMPORT, done",
+	    "imported_done; what completed: unknown or failed; on no live task",
+	    "the same"},
+	{"completed", "admitted", "REDISPATCH, or END for one that waits",
+	    "unknown or failed, its content there, its task ended",
+	    "a decision, before; redispatch_decision cleared"},
 };
 /* clang-format on */
+
+const struct machine record_machine = {
+    .name = "record",
+    .table = "events",
+    .state = "state",
+    MACHINE_TABLES(states, edges),
+};
 
 const char *
 record_state_name(enum record_state state)
 {
-	return state < RECORD_STATES ? state_names[state] : "";
+	return state < RECORD_STATES ? states[1 + state].name : "";
 }
 
 enum record_state
 record_state_by_name(const char *name)
 {
-	int i;
+	size_t place = machine_state(&record_machine, name);
 
-	for (i = 0; i < RECORD_STATES; i++) {
-		if (strcmp(name, state_names[i]) == 0)
-			break;
-	}
-	return (enum record_state)i;
+	return place == 0 ? RECORD_STATES : (enum record_state)(place - 1);
 }
 
 bool
-record_edge(enum record_state from, enum record_state to, enum record_mover by)
+record_edge(enum record_state from, enum record_state to, enum mover by)
 {
-	char edge = edges[from][to];
-
-	return edge == '=' || edge == 'm' || (edge == 'p' && by == BY_PERSON);
+	return machine_edge(&record_machine, 1 + from, 1 + to, by);
 }
 
 /* Is this a form that the state allows? */
@@ -92,7 +146,7 @@ move_sources(const struct move *m, char *out, size_t size)
 		    !record_edge((enum record_state)i, m->to, m->by))
 			continue;
 		used += (size_t)snprintf(
-		    out + used, size - used, "%s ", state_names[i]);
+		    out + used, size - used, "%s ", record_state_name(i));
 	}
 }
 
@@ -131,7 +185,7 @@ v_stamp(const char *stamp)
 }
 
 #define MOVE_VALUES(l, m, sources)                                            \
-	v_int((m)->event_id), v_text(state_names[(m)->to]),                   \
+	v_int((m)->event_id), v_text(record_state_name((m)->to)),             \
 	    v_text((m)->reason == NULL ? "" : (m)->reason), v_text((l)->now), \
 	    v_stamp((m)->retry_at), v_stamp((m)->next_retry_at),              \
 	    v_text(sources), v_opt((m)->revision)

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "ledger/ledger.h"
+#include "ledger/machine.h"
 
 enum record_state {
 	RECORD_SEEN,
@@ -29,18 +30,14 @@ const char *record_state_name(enum record_state state);
 /* RECORD_STATES when it is no state's name. */
 enum record_state record_state_by_name(const char *name);
 
-/* Who moves it: some edges are a person's alone. */
-enum record_mover { BY_MACHINE, BY_PERSON };
-
 /* May a record go from FROM to TO? The same state again always may. */
-bool record_edge(
-    enum record_state from, enum record_state to, enum record_mover by);
+bool record_edge(enum record_state from, enum record_state to, enum mover by);
 
 struct move {
 	int64_t event_id;
 	enum record_state to;
 	const char *reason; /* NULL: none */
-	enum record_mover by;
+	enum mover by;
 	unsigned int from;    /* narrows the table's sources; 0: does not */
 	struct opt revision;  /* it must still be this one */
 	const char *retry_at; /* of blocked only; NULL: none */

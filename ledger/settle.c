@@ -208,11 +208,13 @@ static int
 settle(struct ledger *l, struct answer *a, struct settling *s)
 {
 	const struct msg_end *m = s->end;
+	char sources[MACHINE_SOURCES_SIZE];
 
+	machine_sources(&attempt_machine, "ended", BY_MACHINE, sources);
 	if (sql_run(l, STMT_ATTEMPT_END,
 		WITH(v_text(m->attempt), v_text(l->now), v_text(m->stop_reason),
 		    v_int(m->spawn_failed), v_int(m->no_retry),
-		    v_int(m->refusals))) == -1 ||
+		    v_int(m->refusals), v_text(sources))) == -1 ||
 	    settling_read(l, s) == -1 ||
 	    settle_rows(l, a, s, SETTLE_UNKNOWN) == -1 ||
 	    task_supersede(l, s->task_id) == -1 ||

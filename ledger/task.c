@@ -4,9 +4,50 @@
 
 #include "ledger/handlers.h"
 #include "ledger/lines.h"
+#include "ledger/machine.h"
 #include "ledger/record.h"
 #include "ledger/task.h"
 #include "ledger/token.h"
+
+/*
+ * A task's token is good while it is live; its conversation and its directory
+ * are its own until it has ended.
+ */
+/* clang-format off */
+static const struct machine_state states[] = {
+	/*		 - l s e */
+	{MACHINE_NONE,	" m  "},
+	{"live",	" =mm"},
+	{"superseded",	"  =m"},
+	{"ended",	"   ="},
+};
+
+static const struct edge edges[] = {
+	{MACHINE_NONE, "live", "LAUNCH",
+	    "its record may start, no hold stands, and no other task has its "
+	    "conversation or its directory",
+	    "rows admitted, their records dispatched; the attempt; exposure"},
+	{"live", "live", "REKEY; LAUNCH again while launching",
+	    "its attempt is live", "another token; the old one is refused"},
+	{"live", "live", "TAKE_OVER", "its attempt is running",
+	    "the same; no REKEY takes it back"},
+	{"live", "superseded", "REDISPATCH",
+	    "of an event that completed on it, unknown or failed",
+	    "rows retired, records that nobody saw given back; a decision"},
+	{"live, superseded", "ended", "END", "its attempt is live",
+	    "attempt ended, rows settled, superseded, withdrawals; what waited "
+	    "for it is admitted"},
+};
+/* clang-format on */
+
+const struct machine task_machine = {
+    .name = "task",
+    .table = "tasks",
+    .state = "CASE WHEN ended_at IS NOT NULL THEN 'ended'"
+	     " WHEN superseded_at IS NOT NULL THEN 'superseded'"
+	     " ELSE 'live' END",
+    MACHINE_TABLES(states, edges),
+};
 
 bool
 attempt_id_ok(const char *id)

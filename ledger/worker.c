@@ -8,8 +8,63 @@
 
 #include "ledger/handlers.h"
 #include "ledger/lines.h"
+#include "ledger/machine.h"
 #include "ledger/token.h"
 #include "ledger/worker.h"
+
+/*
+ * How far an event on a task came. What is exposed a worker may have seen; it
+ * did see what it pulled.
+ */
+/* clang-format off */
+static const struct machine_state states[] = {
+	/*		 - a e p d c w */
+	{MACHINE_NONE,	" mt    "},
+	{"admitted",	" =mt   "},
+	{"exposed",	"  =m mm"},
+	{"pulled",	"   =mm "},
+	{"delivered",	"    =m "},
+	{"completed",	"     = "},
+	{"withdrawn",	"      ="},
+};
+
+static const struct edge edges[] = {
+	{MACHINE_NONE, "admitted", "LAUNCH, JOIN",
+	    "its record waits, its task is live, its conversation is free",
+	    "its record dispatched; the guard armed if acknowledge"},
+	{"(none), admitted", "exposed", "LAUNCH",
+	    "the event that the task began with; no hold stands",
+	    "exposed_at, exposed_attempt_id"},
+	{"admitted", "exposed", "EXPOSE", "on a live task; no hold stands",
+	    "the same"},
+	{"admitted", "pulled", "GET_DISPATCH", "servable; no hold stands",
+	    "exposed_at, then pulled_at, then the guard canceled"},
+	{"exposed", "pulled", "GET_DISPATCH",
+	    "on a live task; servable; no hold stands",
+	    "pulled_at, then the guard canceled"},
+	{"pulled", "delivered", "ACK_DISPATCH", "on a live task",
+	    "delivered_at, ack_id if one is named"},
+	{"pulled, delivered", "completed", "COMPLETE_DISPATCH",
+	    "on a live task",
+	    "delivered_at if unset, completed_at, outcome, links, reply_id; "
+	    "then the record completed"},
+	{"exposed, pulled, delivered", "completed", "END", "not reported",
+	    "the record completed; then completed_at, outcome unknown"},
+	{"exposed", "withdrawn", "END",
+	    "the process of the attempt that exposed it never was; the task is "
+	    "superseded, and the event on no live one",
+	    "withdrawn_at; then the record admitted or blocked"},
+};
+/* clang-format on */
+
+const struct machine delivery_machine = {
+    .name = "delivery",
+    .table = "task_events",
+    .state = "CASE WHEN withdrawn_at IS NOT NULL THEN 'withdrawn'"
+	     " WHEN delivery = 'exposed' AND pulled_at IS NOT NULL"
+	     " THEN 'pulled' ELSE delivery END",
+    MACHINE_TABLES(states, edges),
+};
 
 /* Unknown, superseded or another attempt's: that is not told apart. */
 static int

@@ -98,7 +98,7 @@ needs_reason(enum record_state to)
 }
 
 static enum move_result
-move_to(struct fixture *f, enum record_state to, enum record_mover by)
+move_to(struct fixture *f, enum record_state to, enum mover by)
 {
 	enum move_result result;
 
