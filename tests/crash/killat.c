@@ -4,6 +4,7 @@
 #include <sys/signalfd.h>
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -49,10 +50,12 @@ say_error(const char *what)
 static void
 do_seize(unsigned long pid)
 {
+	if (pid <= 1 || pid > INT_MAX)
+		fatalx("seize %lu", pid);
 	if (trace_seize((pid_t)pid) == 0)
 		return;
 	log_warn("seize %lu", pid);
-	(void)kill((pid_t)pid, SIGKILL);
+	(void)trace_kill((pid_t)pid);
 	exit(EXIT_WRONG);
 }
 

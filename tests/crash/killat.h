@@ -18,7 +18,8 @@
  *		kill-root	the first process of the tree alone
  *		kill-tree	all of it, the root first
  *		hold		stop it there until told to let it go
- *		record		say what it is about to write there
+ *		note		say that it is there
+ *		record		and what it is about to write
  *		fail=ERRNO	the call does not happen and fails with ERRNO
  * POINT	exec		its exec
  *		a call's name, or a class of calls, at their entry:
@@ -37,13 +38,13 @@
  * Standard input takes commands, a line each:
  *	seize PID	without COMMAND: be the root's tracer. It has stopped
  *			itself before its exec and is continued then.
- *	arm N		the N-th rule (from 1), a `later` one, counts from now
- *on go N, go all	let go what that rule, or any, holds
+ *	arm N		the N-th rule (from 1), a `later` one, counts now
+ *	go N, go all	let go what that rule, or any, holds
  *	counts		say the counts now
  *
  * Standard output is what happened, a JSON object a line, told by its `what`:
- * seized, exec, let_go, armed, kill, hold, go, record, fail, blind (bytes that
- * could not be seen), counts, error, exit, and last of all end. COMMAND's
+ * seized, exec, let_go, armed, kill, hold, go, note, record, fail, blind (bytes
+ * that could not be seen), counts, error, exit, and last of all end. COMMAND's
  * output goes to standard error. Whatever is still traced when killat ends
  * ends too. Exit status: 0, every rule was met; 1, one was not; 2, usage or a
  * tree that could not be followed.
@@ -126,12 +127,13 @@ TAILQ_HEAD(tasks, task);
 extern struct tasks tasks;
 extern bool trace_counts_all; /* the calls of the whole tree */
 
-/* Follow PID and all that comes of it; -1 with errno. */
+/* Follow PID and all that comes of it, once; -1 with errno. */
 int trace_seize(pid_t pid);
 /* Handle what has happened; false once there was a tree and none is left. */
 bool trace_reap(void);
 /* On it goes; SIGNAL is delivered to it unless 0. */
 void task_resume(struct task *t, int signal);
+int trace_kill(pid_t pid); /* -1 with errno */
 void trace_kill_root(void);
 /* THERE, which stands at a call and can do nothing more, comes last. */
 void trace_kill_tree(const struct task *there);
@@ -159,6 +161,7 @@ enum action {
 	ACT_KILL_ROOT,
 	ACT_KILL_TREE,
 	ACT_HOLD,
+	ACT_NOTE,
 	ACT_RECORD,
 	ACT_FAIL,
 	ACT_COUNT

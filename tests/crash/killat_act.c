@@ -1,6 +1,5 @@
 /* What is done to a process that stands where a rule wants it. */
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 
 #include "tests/crash/killat.h"
@@ -19,6 +18,7 @@ static const struct {
     [ACT_KILL_ROOT] = {"kill-root", "kill", act_kill_root},
     [ACT_KILL_TREE] = {"kill-tree", "kill", act_kill_tree},
     [ACT_HOLD] = {"hold", "hold", NULL},
+    [ACT_NOTE] = {"note", "note", NULL},
     [ACT_RECORD] = {"record", "record", act_record},
     [ACT_FAIL] = {"fail", "fail", NULL},
 };
@@ -70,7 +70,7 @@ action_parse(const char *word, enum action *action, int *error)
 static void
 act_kill(json_t *line, struct task *t)
 {
-	if (kill(t->pid, SIGKILL) == -1)
+	if (trace_kill(t->pid) == -1)
 		(void)json_object_set_new(
 		    line, "error", json_string(strerror(errno)));
 }

@@ -111,6 +111,8 @@ task_new(pid_t tid)
 
 	t->tid = tid;
 	t->pid = status_number(tid, "Tgid:");
+	if (t->pid == -1)
+		fatalx("%d: whose thread is that?", tid);
 	if (t->pid != tid) {
 		other = task_find(t->pid);
 		t->actor = other == NULL ? NULL : other->actor;
@@ -182,6 +184,10 @@ task_resume(struct task *t, int signal)
 int
 trace_seize(pid_t pid)
 {
+	if (root.is_seized) {
+		errno = EBUSY;
+		return -1;
+	}
 	if (ptrace(PTRACE_SEIZE, pid, NULL, (void *)OPTIONS) == -1)
 		return -1;
 	root.pid = pid;
@@ -191,10 +197,19 @@ trace_seize(pid_t pid)
 	return 0;
 }
 
+/* Neither 0 nor -1, which are many, may ever get there. */
+int
+trace_kill(pid_t pid)
+{
+	if (pid <= 1)
+		fatalx("not to be killed: %d", pid);
+	return kill(pid, SIGKILL);
+}
+
 void
 trace_kill_root(void)
 {
-	(void)kill(root.pid, SIGKILL);
+	(void)trace_kill(root.pid);
 }
 
 void
@@ -206,9 +221,9 @@ trace_kill_tree(const struct task *there)
 	trace_kill_root();
 	TAILQ_FOREACH (t, &tasks, entry) {
 		if (t->pid != there->pid)
-			(void)kill(t->pid, SIGKILL);
+			(void)trace_kill(t->pid);
 	}
-	(void)kill(there->pid, SIGKILL);
+	(void)trace_kill(there->pid);
 }
 
 /* ---- stops -------------------------------------------------------------- */
@@ -320,7 +335,7 @@ on_stop(struct task *t, int status)
 	int signal = WSTOPSIG(status), event = status >> 16;
 
 	if (root.is_dead)
-		(void)kill(t->pid, SIGKILL); /* born while it died */
+		(void)trace_kill(t->pid); /* born while it died */
 	else if (event == PTRACE_EVENT_EXEC)
 		on_exec(t);
 	else if (event == PTRACE_EVENT_STOP)

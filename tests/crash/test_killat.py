@@ -108,10 +108,10 @@ def test_killed_exactly_there(make_killat, toy, name):
 
 def test_on_a_descriptor(make_killat, toy):
     """What goes elsewhere is not counted."""
-    follower = make_killat("record@toy:write:1")
+    follower = make_killat("note@toy:write:1")
     toy.run(follower, "w:a")
     toy.end()
-    fd = follower.wait(what="record")["fd"]
+    fd = follower.wait(what="note")["fd"]
     follower = make_killat("kill@toy:write/%d:2" % fd)
     toy.run(follower, "m:x", "w:b", "m:x", "w:c")
     assert toy.end() == -signal.SIGKILL
