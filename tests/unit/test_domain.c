@@ -713,8 +713,7 @@ static const char *const all_calls[] = {
     COMPLETE("succeeded", ""),
     COMPLETE("nonsense", ""),
     COMPLETE("failed", ",\"links\":[\"ftp://x.test\"]"),
-    "{\"action\":\"complete_dispatch\",\"params\":{\"event_id\":404,"
-    "\"outcome\":\"nonsense\"}}",
+    ACT("complete_dispatch", ",\"outcome\":\"failed\",\"links\":[\"\"]"),
 };
 
 /*
