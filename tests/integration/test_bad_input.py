@@ -430,6 +430,16 @@ def test_document_that_goes_bad(make_connector):
     assert len(connector.sim.messages()) == 2
 
 
+def parked(connector, role):
+    """A child's status once it waits for somebody to put something right."""
+    def look():
+        done = connector.connectctl("--json", "status")
+        child = next(c for c in json.loads(done.stdout)["data"]["children"]
+                     if c["role"] == role)
+        return child if child["state"] == "parked" else None
+    return harness.wait_for(look, what="a parked " + role)
+
+
 def test_credentials_that_go_bad(make_connector):
     """The ones before stay in use. An outbox that dies meanwhile waits, and
     is shown with the file's name, until they are put right and reloaded.
@@ -442,15 +452,7 @@ def test_credentials_that_go_bad(make_connector):
     connector.sim.mention()
     connector.wait_line(type="dispatch", state="ended")
     connector.kill("outbox")
-
-    def outbox(status):
-        return next(c for c in status["data"]["children"]
-                    if c["role"] == "outbox")
-    status = harness.wait_for(
-        lambda: (lambda s: s if outbox(s)["state"] == "parked" else None)(
-            json.loads(connector.connectctl("--json", "status").stdout)),
-        what="a parked outbox")
-    assert str(path) in outbox(status)["last_words"]
+    assert str(path) in parked(connector, "outbox")["last_words"]
     assert connector.connectctl("status").returncode == FAILED
     path.chmod(0o600)
     assert connector.connectctl("reload").returncode == 0
@@ -458,3 +460,23 @@ def test_credentials_that_go_bad(make_connector):
     connector.sim.mention()
     connector.wait_line(start=start, type="dispatch", state="ended")
     assert len(connector.sim.messages()) == 4
+
+
+@pytest.mark.trap("T77")
+def test_chain_that_others_may_write(make_connector):
+    """Somebody opens a directory above the ledger's to all while it runs: a
+    ledger that starts then opens nothing, and waits to be started again.
+    """
+    connector = make_connector().start().wait_entered()
+    above = connector.state_dir.parent
+    mode = above.stat().st_mode & 0o7777
+    above.chmod(0o777)
+    connector.kill("ledger")
+    child = parked(connector, "ledger")
+    assert "%s is writable by others" % above in child["last_words"]
+    above.chmod(mode)
+    assert connector.connectctl("restart", "ledger").returncode == 0
+    start = connector.line_count()
+    connector.sim.mention()
+    connector.wait_line(start=start, type="dispatch", state="ended")
+    assert len(connector.sim.messages()) == 2
