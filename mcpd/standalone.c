@@ -244,16 +244,6 @@ on_try_again(struct server *s)
 
 /* ---- the end ------------------------------------------------------------ */
 
-/* What was read of the client is in the ledger's hands before we are gone. */
-static void
-ledger_flush(void)
-{
-	struct peer *ledger = self.server->ledger;
-
-	if (ledger != NULL && peer_is_linked(ledger))
-		link_flush(peer_link(ledger));
-}
-
 static void
 on_idle(void *arg)
 {
@@ -266,14 +256,19 @@ on_leave_bound(evutil_socket_t fd, short what, void *arg)
 	exit_now(EXIT_OK);
 }
 
+/* As at the end of its input; at once when it has ended, or never began. */
 static void
 on_signal(evutil_socket_t number, short what, void *arg)
 {
-	ledger_flush();
-	exit_now(EXIT_OK);
+	if (self.server->stream == NULL)
+		exit_now(EXIT_OK);
+	server_disconnect(self.server, self.server->stream);
 }
 
-/* Answers that are ready are read yet, if anybody does; then that is all. */
+/*
+ * Answers that are ready are read yet, if anybody does. What was read of the
+ * client is in the ledger before we are gone, and that is all.
+ */
 static void
 on_stream_ends(struct server *s, struct stream *stream)
 {
@@ -281,7 +276,6 @@ on_stream_ends(struct server *s, struct stream *stream)
 	    LEAVE_MS / 1000, LEAVE_MS % 1000 * 1000};
 
 	stream_finish(stream, LEAVE_MS);
-	ledger_flush();
 	if (event_base_once(
 		self.base, -1, EV_TIMEOUT, on_leave_bound, NULL, &bound) == -1)
 		fatalx("no timer");

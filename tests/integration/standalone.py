@@ -165,6 +165,9 @@ class Standalone:
         status = self.process.wait(timeout)
         for thread in self.threads:
             thread.join(timeout)
+            if thread.is_alive():
+                raise HarnessError("the server ended, and left its output"
+                                   " to somebody")
         return status
 
     def end(self):

@@ -61,6 +61,12 @@ def mcpd_answers(connector):
     return [json.loads(r["text"]) for r in connector.agent_records("answer")]
 
 
+def wait_all_ready(connector):
+    connector.wait_status(
+        lambda s: all(c["state"] == "ready" for c in s["data"]["children"]),
+        what="every child")
+
+
 # ---- a task, taken over ----------------------------------------------------
 
 @pytest.mark.parametrize("modern", [False, True])
@@ -172,10 +178,7 @@ def test_a_death_between_calls_is_not_seen(working, serve, role):
         server.must(THREAD, "read", event_id=1)
         server.must(CONNECT, "ack_dispatch", event_id=1)
         server.must(THREAD, "reply", event_id=1, content="once")
-        connector.wait_status(
-            lambda s: all(c["state"] == "ready"
-                          for c in s["data"]["children"]),
-            what="every child")
+        wait_all_ready(connector)
     assert len([m for m in connector.sim.messages()
                 if m["kind"] == "comment"]) == 1
 
@@ -360,17 +363,30 @@ def test_only_so_many_at_once(working, serve):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_end_it(working, serve, number):
-    connector = working()
-    server = serve(connector, take_over(connector, connector.attempt)).open()
-    server.process.send_signal(number)
-    assert server.wait() == 0
-
-
-def test_what_was_read_counts_though_input_ends(working, serve):
-    """The report is in the ledger, whether its answer is or not."""
+    """Also while a call waits to be posted; what it asked for stands."""
     connector = working()
     server = serve(connector, take_over(connector, connector.attempt)).open()
     server.must(CONNECT, "get_dispatch")
+    connector.sim.gate("POST /999/recordings/*/comments")
+    server.send("tools/call", {"name": THREAD, "arguments": {
+        "action": "reply", "params": {"event_id": 1, "content": "late"}}}, 7)
+    connector.sim.wait("held", 1)
+    server.process.send_signal(number)
+    assert server.wait() == 0
+    connector.sim.release("POST /999/recordings/*/comments")
+    connector.wait_line(type="outbox", kind="worker_reply", state="sent")
+
+
+def test_what_was_read_counts_though_input_ends(working, serve):
+    """The report is in the ledger before the server is gone, though the
+    ledger is away when it comes: its second death is followed by a pause.
+    """
+    connector = working()
+    server = serve(connector, take_over(connector, connector.attempt)).open()
+    server.must(CONNECT, "get_dispatch")
+    connector.kill("ledger")
+    wait_all_ready(connector)
+    connector.kill("ledger")
     server.send("tools/call", {"name": CONNECT, "arguments": {
         "action": "complete_dispatch",
         "params": {"event_id": 1, "outcome": "failed"}}}, 77)
