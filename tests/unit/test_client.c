@@ -61,8 +61,8 @@ static const char *const bad_requests[] = {
     "{\"command\":\"token\"}",
     "{\"command\":\"token\",\"attempt\":7}",
     "{\"command\":\"token\",\"attempt\":\"att_1\"}",
-    "{\"command\":\"token\",\"attempt\":\"att_"
-    "0123456789abcdef0123456\\u0000\"}",
+    ("{\"command\":\"token\",\"attempt\":\"att_"
+     "0123456789abcdef0123456\\u0000\"}"),
     "{\"command\":\"stop\"} x",
     "{\"command\":[[[[[[]]]]]]}",
     "\x80",
