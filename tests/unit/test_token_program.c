@@ -531,7 +531,8 @@ int
 main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    TRAP("T81 T83", what_is_no_whole_command_leaves_the_pipe, NULL, NULL),
+	    TRAP("T81 T83", what_is_no_whole_command_leaves_the_pipe, NULL,
+		NULL),
 	    TRAP("T82", what_is_no_pipe_is_refused_and_left, NULL, NULL),
 	    TRAP("T83", a_closed_number_is_refused, NULL, NULL),
 	    TRAP("T84", a_silent_writer_is_given_up, NULL, NULL),
