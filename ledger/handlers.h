@@ -48,6 +48,9 @@ HANDLER(next_live);
 HANDLER(identity);
 /* settle.c */
 HANDLER(end);
+/* adopt.c */
+HANDLER(adoptable_next);
+HANDLER(adopt);
 /* worker.c */
 HANDLER(bind);
 HANDLER(get_dispatch);

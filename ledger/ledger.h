@@ -22,6 +22,7 @@
  *	join.c		JOIN, EXPOSE: what else is on a task, and is told of
  *	attempt.c	an attempt at work: RUNNING to NEXT_LIVE, IDENTITY
  *	settle.c	END: what an attempt's end makes of its records
+ *	adopt.c		ADOPT: a reply beside an outcome that is unknown
  *	worker.c	BIND, GET_DISPATCH, ACK_DISPATCH, THREAD_OF
  *	complete.c	COMPLETE_DISPATCH: the outcome a worker reports
  *	post.c		POST: what a worker asks to post

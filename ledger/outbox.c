@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "ledger/adopt.h"
 #include "ledger/handlers.h"
 #include "ledger/intent.h"
 #include "ledger/lines.h"
@@ -98,7 +99,8 @@ outbox_settled(
 	if (changes == -1 ||
 	    (changes == 1 &&
 		(line_outbox(l, a, intent_id) == -1 ||
-		    intent_tell_worker(l, a, intent_id) == -1)) ||
+		    intent_tell_worker(l, a, intent_id) == -1 ||
+		    adopt_posted(l, intent_id) == -1)) ||
 	    sql_first(l, STMT_OUTBOX_INTENT, WITH(v_int(intent_id))) != 1)
 		return -1;
 	a->reply.type = MSG_SETTLED;

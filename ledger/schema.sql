@@ -681,6 +681,16 @@ BEGIN
 	SELECT RAISE(ABORT, 'an acknowledgement is named once');
 END;
 
+-- It is a link beside an outcome, never one itself.
+CREATE TRIGGER task_events_adoption_is_beside_unknown
+BEFORE UPDATE OF adopted_reply_id ON task_events
+WHEN NEW.adopted_reply_id IS NOT OLD.adopted_reply_id
+AND (OLD.adopted_reply_id IS NOT NULL OR NEW.outcome <> 'unknown'
+    OR NEW.delivered_at IS NULL OR NEW.reply_id IS NOT NULL)
+BEGIN
+	SELECT RAISE(ABORT, 'a reply is adopted once, for unknown work');
+END;
+
 CREATE TRIGGER outbox_guard_canceled_by_get_dispatch
 AFTER UPDATE OF guard ON task_events
 WHEN OLD.guard = 'armed' AND NEW.guard = 'canceled'

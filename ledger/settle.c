@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/xmalloc.h"
+#include "ledger/adopt.h"
 #include "ledger/handlers.h"
 #include "ledger/lifecycle.h"
 #include "ledger/lines.h"
@@ -116,7 +117,7 @@ settle_unknown(
 	if (sql_run(l, STMT_ROW_UNKNOWN,
 		WITH(v_int(task_id), v_int(event_id), v_text(l->now))) == -1)
 		return -1;
-	return 0;
+	return adopt_own(l, task_id, event_id);
 }
 
 /* One failed start is tried again; another waits for a person. */

@@ -113,6 +113,17 @@ pulled(struct fixture *f)
 }
 
 static void
+unreported(struct fixture *f)
+{
+	struct msg m = {.type = MSG_END};
+
+	pulled(f);
+	(void)ack_dispatch(f, token, 101, 7, ATT_1);
+	m.end = (struct msg_end){.attempt = ATT_1, .stop_reason = "lost"};
+	(void)fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_ENDED);
+}
+
+static void
 guard_due(struct fixture *f)
 {
 	admitted(f);
@@ -214,6 +225,8 @@ const struct repeat repeats[] = {
 		.stop_reason = "failed",
 		.spawn_failed = true}},
 	NULL},
+    {unreported, ROLE_DISPATCHER,
+	{.type = MSG_ADOPT, .adopt = {ATT_1, 101, 77}}, NULL},
     {guard_due, ROLE_OUTBOX, {.type = MSG_CLAIM, .claim = {NONCE_1, 0}}, NULL},
     {guard_claimed, ROLE_OUTBOX,
 	{.type = MSG_RECEIPT, .receipt = {1, NONCE_1, 77}}, NULL},

@@ -479,8 +479,9 @@ what_is_spoken_for_is_no_candidate(void **state)
 	assert_int_equal(other, claim(f, NONCE_2)->claimed.intent_id);
 	(void)receipt(f, other, NONCE_2, 71); /* another intent's */
 	sql_ok(f,
-	    "UPDATE task_events SET reply_id = 73,"
-	    " adopted_reply_id = 74");
+	    "UPDATE task_events SET outcome = 'unknown',"
+	    " adopted_reply_id = 74;"
+	    "UPDATE task_events SET reply_id = 73");
 	id = intent_at(f, "comment", 700, "hi");
 	assert_int_equal(id, claim(f, NONCE_1)->claimed.intent_id);
 	assert_string_equal("sent",
