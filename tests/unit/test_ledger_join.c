@@ -320,6 +320,27 @@ a_worker_pulls_siblings_by_itself(void **state)
 	assert_int_equal(0, startable(f));
 }
 
+/* I6: what is over already is not handed out for a first time. */
+static void
+finished_work_is_not_handed_out_first(void **state)
+{
+	struct fixture *f = *state;
+	const char *token;
+
+	waits(f, 101);
+	waits(f, 102);
+	waits(f, 103);
+	token = launch(f, 101, ATT_1);
+	sql_ok(f, "UPDATE events SET state = 'completed' WHERE id <> 103");
+	assert_failed(get_dispatch(f, token, 101, ATT_1), "not_dispatchable");
+	assert_failed(get_dispatch(f, token, 102, ATT_1), "not_dispatchable");
+	assert_int_equal(
+	    103, get_dispatch(f, token, 0, ATT_1)->instruction.event_id);
+	(void)complete_dispatch(f, token, 103, "succeeded", ATT_1);
+	assert_int_equal(
+	    103, get_dispatch(f, token, 103, ATT_1)->instruction.event_id);
+}
+
 /*
  * T28: what a worker's own get exposed has no exposing attempt; whatever the
  * driver says of its process, it was seen.
@@ -631,6 +652,7 @@ main(void)
 	    T("T2 I9", a_sibling_that_cannot_join_undoes_the_launch),
 	    TEST(untold_siblings_start_afterwards),
 	    TEST(a_worker_pulls_siblings_by_itself),
+	    T("I6", finished_work_is_not_handed_out_first),
 	    T("T28", a_follow_up_the_worker_pulled_is_never_withdrawn),
 	    TEST(a_follow_up_joins_the_live_task),
 	    TEST(a_guard_that_fired_joins_as_fired),

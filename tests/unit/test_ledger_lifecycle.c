@@ -57,6 +57,34 @@ a_guard_is_for_who_waits_for_a_word(void **state)
 	assert_int_equal(2, count_of(f, "guard_ack"));
 }
 
+/* I15: the verdict and its message are one; a claim is there before a post. */
+static void
+no_message_no_verdict(void **state)
+{
+	struct fixture *f = *state;
+	struct msg admit, refuse;
+
+	(void)record_event(f, 101);
+	(void)record_event(f, 102);
+	sql_ok(f,
+	    "CREATE TRIGGER spoil BEFORE INSERT ON outbox BEGIN"
+	    " SELECT RAISE(ABORT, 'spoilt'); END");
+	admit = verdict_of(f, 101, "admitted");
+	refuse = verdict_of(f, 102, "blocked");
+	refuse.verdict.reason = "no_route";
+	assert_failed(fixture_ask(f, &admit, ROLE_INTAKE, ""), "refused");
+	assert_failed(fixture_ask(f, &refuse, ROLE_INTAKE, ""), "refused");
+	assert_string_equal("seen", state_of(f, 101));
+	assert_string_equal("seen", state_of(f, 102));
+	sql_ok(f, "DROP TRIGGER spoil");
+	(void)fixture_get(f, &admit, ROLE_INTAKE, "", MSG_VERDICT_IS);
+	assert_int_equal(1, count_of(f, "guard_ack"));
+	fixture_wait(30000);
+	assert_true(claim(f, NONCE_1)->claimed.found);
+	fixture_restart(f);
+	assert_string_equal("sending", sql_get(f, "SELECT state FROM outbox"));
+}
+
 static void
 a_verdict_turned_to_held_has_no_guard(void **state)
 {
@@ -494,6 +522,7 @@ main(void)
 	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 	static const struct CMUnitTest tests[] = {
 	    TEST(a_guard_is_for_who_waits_for_a_word),
+	    TRAP("I15", no_message_no_verdict, fixture_setup, fixture_teardown),
 	    TEST(a_verdict_turned_to_held_has_no_guard),
 	    TEST(a_holding_reply_is_for_no_route),
 	    TEST(a_holding_reply_needs_a_place),

@@ -9,6 +9,7 @@
 
 #include "ledger/record.h"
 #include "tests/unit/ledger_fixture.h"
+#include "tests/unit/trap.h"
 
 #define EVENT 101
 
@@ -16,6 +17,7 @@
 enum place {
 	PLACE_NONE,  /* on no task */
 	PLACE_LIVE,  /* unexposed, on a live task */
+	PLACE_TOLD,  /* exposed, on a live task */
 	PLACE_HANDED /* exposed, its task superseded */
 };
 
@@ -44,10 +46,10 @@ put(struct fixture *f, const char *state, enum place place)
 	    "INSERT INTO task_events (task_id, event_id, conversation_key)"
 	    " VALUES (1, 101, 'k');"
 	    "UPDATE events SET state = 'dispatched' WHERE id = 101");
+	if (place == PLACE_TOLD || place == PLACE_HANDED)
+		sql_ok(f, "UPDATE task_events SET delivery = 'exposed'");
 	if (place == PLACE_HANDED)
-		sql_ok(f,
-		    "UPDATE task_events SET delivery = 'exposed';"
-		    "UPDATE tasks SET superseded_at = 's'");
+		sql_ok(f, "UPDATE tasks SET superseded_at = 's'");
 }
 
 /*
@@ -69,6 +71,7 @@ static const struct {
 	{RECORD_DISCARDED,  PLACE_NONE,   "      = "},
 	{RECORD_HELD,       PLACE_NONE,   "       ="},
 	{RECORD_DISPATCHED, PLACE_LIVE,   " t t=.  "},
+	{RECORD_DISPATCHED, PLACE_TOLD,   " h h=.  "},
 	{RECORD_DISPATCHED, PLACE_HANDED, " h h=.  "},
 };
 /* clang-format on */
@@ -293,12 +296,13 @@ main(void)
 {
 #define TEST(name) \
 	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+#define T(traps, name) TRAP(traps, name, fixture_setup, fixture_teardown)
 	static const struct CMUnitTest tests[] = {
-	    TEST(every_pair_by_the_write_path),
-	    TEST(every_refused_pair_by_raw_sql),
+	    T("T14 T15 I5", every_pair_by_the_write_path),
+	    T("T14 T15 I5", every_refused_pair_by_raw_sql),
 	    TEST(a_person_has_ways_of_its_own),
 	    TEST(reasons_and_deadlines_fit_their_states),
-	    TEST(the_same_again_is_counted_and_not_dated),
+	    T("T17", the_same_again_is_counted_and_not_dated),
 	    TEST(another_reason_begins_its_own_retries),
 	    TEST(blocked_and_discarded_lose_the_snapshot),
 	    TEST(a_move_may_ask_for_its_revision_and_its_sources),

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/ledger_fixture.h"
+#include "tests/unit/trap.h"
 
 /* A record that came into its state by no edge. */
 static void
@@ -764,12 +765,13 @@ main(void)
 {
 #define TEST(name) \
 	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+#define T(traps, name) TRAP(traps, name, fixture_setup, fixture_teardown)
 	static const struct CMUnitTest tests[] = {
-	    TEST(tasks_keep_their_end),
+	    T("T16 I8", tasks_keep_their_end),
 	    TEST(supersession_retires_rows_with_its_own_stamp),
-	    TEST(rows_neither_move_nor_go),
-	    TEST(only_waiting_records_join_live_tasks),
-	    TEST(one_live_task_for_an_event_and_for_a_conversation),
+	    T("T16", rows_neither_move_nor_go),
+	    T("T16", only_waiting_records_join_live_tasks),
+	    T("I1 I2", one_live_task_for_an_event_and_for_a_conversation),
 	    TEST(one_unended_task_for_a_conversation_and_a_directory),
 	    TEST(delivery_goes_forward_by_its_steps),
 	    TEST(unpulled_work_completes_only_behind_its_record),

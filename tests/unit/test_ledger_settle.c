@@ -9,6 +9,7 @@
 
 #include "ledger/task.h"
 #include "tests/unit/ledger_fixture.h"
+#include "tests/unit/trap.h"
 
 static const char *
 launched(struct fixture *f, int64_t id, const char *attempt)
@@ -65,6 +66,70 @@ unreported_work_is_unknown(void **state)
 			    "\"attempt_id\":\"" ATT_1 "\",\"state\":"
 			    "\"ended\",\"stop_reason\":\"lost\"}",
 	    f->lines[0]);
+}
+
+/* I11: nor does anything of it start again by itself, now or later. */
+static void
+unknown_work_does_not_start_again(void **state)
+{
+	struct fixture *f = *state;
+	struct msg m = {.type = MSG_NEXT_STARTABLE}, again;
+
+	(void)launched(f, 101, ATT_1);
+	(void)end_attempt(f, ATT_1, "lost");
+	fixture_restart(f);
+	fixture_wait(INT64_C(86400000) * 30);
+	m.next_startable.generation = 1;
+	assert_false(fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_STARTABLE)
+			 ->startable.found);
+	again = launch_of(101, ATT_2);
+	assert_failed(fixture_ask(f, &again, ROLE_DISPATCHER, ""), "refused");
+	assert_false(record_event(f, 101));
+	assert_string_equal("completed", state_of(f, 101));
+}
+
+/* T27: it was there, whatever it then failed at. */
+static void
+a_process_that_failed_its_handshake_is_not_tried_again(void **state)
+{
+	struct fixture *f = *state;
+	struct msg *ended;
+
+	(void)launched(f, 101, ATT_1);
+	ended = end_attempt(f, ATT_1, "failed"); /* not spawn_failed */
+	assert_int_equal(0, ended->ended.withdrawn);
+	assert_int_equal(1, ended->ended.unknown);
+	assert_string_equal("completed", state_of(f, 101));
+	assert_string_equal("completed unknown 0", row(f, 1, 101));
+}
+
+/* I8: ended, hence superseded, hence retired: nothing of it is live. */
+static void
+an_end_leaves_nothing_live(void **state)
+{
+	static const char *const ends[] = {"finished", "lost", "failed"};
+	struct fixture *f = *state;
+	char attempt[ATTEMPT_ID_LEN + 1];
+	size_t i;
+
+	for (i = 0; i < 3; i++) {
+		(void)snprintf(attempt, sizeof(attempt), "att_%024zu", i);
+		(void)launched(f, 101 + (int64_t)i, attempt);
+		(void)record_event(f, 201 + (int64_t)i);
+		(void)admit_event(f, 201 + (int64_t)i, "k");
+		if (i == 2)
+			(void)spawn_failed(f, attempt);
+		else
+			(void)end_attempt(f, attempt, ends[i]);
+		assert_int_equal(0,
+		    sql_int(f,
+			"SELECT (SELECT COUNT(*) FROM tasks WHERE ended_at"
+			" IS NULL OR superseded_at IS NULL) +"
+			" (SELECT COUNT(*) FROM task_events WHERE retired_at"
+			" IS NULL) + (SELECT COUNT(*) FROM attempts WHERE"
+			" state <> 'ended') + (SELECT COUNT(*) FROM events"
+			" WHERE state = 'dispatched')"));
+	}
 }
 
 static void
@@ -284,20 +349,24 @@ main(void)
 {
 #define TEST(name) \
 	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+#define T(traps, name) TRAP(traps, name, fixture_setup, fixture_teardown)
 	static const struct CMUnitTest tests[] = {
-	    TEST(unreported_work_is_unknown),
+	    T("I11", unreported_work_is_unknown),
+	    T("I11", unknown_work_does_not_start_again),
+	    T("T27", a_process_that_failed_its_handshake_is_not_tried_again),
+	    T("I8", an_end_leaves_nothing_live),
 	    TEST(a_reported_outcome_stands),
-	    TEST(pulled_and_acknowledged_work_is_unknown_too),
+	    T("I11", pulled_and_acknowledged_work_is_unknown_too),
 	    TEST(what_nobody_saw_goes_back),
 	    TEST(a_tagged_sibling_that_goes_back_is_held),
 	    TEST(retired_rows_are_settled_as_well),
-	    TEST(a_failed_start_is_tried_once_more),
-	    TEST(no_retry_blocks_at_once),
-	    TEST(an_uncharged_withdrawal_costs_nothing),
+	    T("T26 I10", a_failed_start_is_tried_once_more),
+	    T("I10", no_retry_blocks_at_once),
+	    T("I10", an_uncharged_withdrawal_costs_nothing),
 	    TEST(pulled_work_is_never_withdrawn),
 	    TEST(an_end_returns_what_the_rows_say),
 	    TEST(an_end_of_another_form_is_refused),
-	    TEST(a_notice_that_cannot_be_written_undoes_the_end),
+	    T("I15", a_notice_that_cannot_be_written_undoes_the_end),
 	    TEST(an_end_frees_conversation_and_directory),
 	};
 

@@ -10,6 +10,7 @@
 #include "ledger/task.h"
 #include "ledger/token.h"
 #include "tests/unit/ledger_fixture.h"
+#include "tests/unit/trap.h"
 
 static struct msg_startable *
 startable(struct fixture *f, int64_t after)
@@ -235,8 +236,14 @@ a_launch_refused_writes_nothing(void **state)
 	(void)record_event(f, 101);
 	(void)launch_fails(f, 101, ATT_1, "refused"); /* seen */
 	(void)admit_event(f, 101, "k");
+	sql_ok(f, "UPDATE events SET snapshot = NULL");
+	(void)launch_fails(f, 101, ATT_1, "refused");
+	assert_string_equal("it is not dispatchable",
+	    f->replies[f->reply_count - 1]->failed.text);
 	sql_ok(f, "UPDATE events SET snapshot = x''");
 	(void)launch_fails(f, 101, ATT_1, "refused");
+	assert_string_equal("it is not dispatchable",
+	    f->replies[f->reply_count - 1]->failed.text);
 	sql_ok(f, "UPDATE events SET snapshot = '{}', routed = 0");
 	(void)launch_fails(f, 101, ATT_1, "refused");
 	sql_put(f, "UPDATE events SET routed = 1, content_dropped = 1");
@@ -246,6 +253,183 @@ a_launch_refused_writes_nothing(void **state)
 	assert_int_equal(0, sql_int(f, "SELECT COUNT(*) FROM task_events"));
 	assert_string_equal("admitted", state_of(f, 101));
 	assert_string_not_equal("", launch(f, 101, ATT_1));
+}
+
+/*
+ * T1: eight clients, each with an attempt of its own. FIRST is whose turn
+ * comes first; in between, other peers ask what they ask at such a time.
+ */
+static void
+eight_launch(struct fixture *f, int first, bool in_one_group)
+{
+	struct msg sibling = verdict_of(f, 102, "admitted");
+	struct msg due = {.type = MSG_CLAIM}, live = {.type = MSG_NEXT_LIVE};
+	char attempts[8][ATTEMPT_ID_LEN + 1];
+	int i;
+
+	due.claim.nonce = NONCE_1;
+	for (i = 0; i < 8; i++) {
+		struct msg m;
+
+		(void)snprintf(attempts[i], sizeof(attempts[i]), "att_%024d",
+		    (i + first) % 8);
+		m = launch_of(101, attempts[i]);
+		fixture_add(f, &m, ROLE_DISPATCHER, "");
+		if (i == first)
+			fixture_add(f, &sibling, ROLE_INTAKE, "");
+		if (i % 3 == first % 3)
+			fixture_add(f, &due, ROLE_OUTBOX, "");
+		fixture_add(f, &live, ROLE_DISPATCHER, "");
+		if (!in_one_group)
+			fixture_turn(f);
+	}
+	fixture_turn(f);
+}
+
+/* Who lost is told why, and exactly one has won: who came first. */
+static void
+assert_one_launched(struct fixture *f, size_t before, int first)
+{
+	size_t i, won = 0, lost = 0;
+
+	for (i = before; i < f->reply_count; i++) {
+		struct msg *reply = f->replies[i];
+
+		if (reply->type == MSG_LAUNCHED) {
+			assert_int_equal(0, lost);
+			won++;
+		} else if (reply->type == MSG_FAILED) {
+			assert_string_equal("refused", reply->failed.reason);
+			assert_string_equal(
+			    "it is on a live task", reply->failed.text);
+			lost++;
+		}
+	}
+	assert_int_equal(1, won);
+	assert_int_equal(7, lost);
+	assert_int_equal(1, sql_int(f, "SELECT COUNT(*) FROM tasks"));
+	assert_int_equal(first,
+	    sql_int(f, "SELECT CAST(substr(id, 5) AS INTEGER) FROM attempts"));
+	assert_int_equal(1,
+	    sql_int(f,
+		"SELECT COUNT(*) FROM task_events WHERE event_id = 101"
+		" AND retired_at IS NULL"));
+	assert_int_equal(1, sql_int(f, "SELECT COUNT(*) FROM attempts"));
+}
+
+static void
+of_eight_launches_one_wins(void **state)
+{
+	int order;
+
+	(void)fixture_teardown(state);
+	for (order = 0; order < 16; order++) {
+		struct fixture *f;
+		size_t before;
+
+		(void)fixture_setup(state);
+		f = *state;
+		(void)record_event(f, 102);
+		admitted(f, 101, "recording:1");
+		before = f->reply_count;
+		eight_launch(f, order % 8, order < 8);
+		assert_one_launched(f, before, order % 8);
+		(void)fixture_teardown(state);
+	}
+	(void)fixture_setup(state);
+}
+
+/* T3: what a transaction has made is seen in it, and goes with it. */
+static void
+a_rollback_frees_the_event(void **state)
+{
+	struct fixture *f = *state;
+	struct msg m = launch_of(101, ATT_1), again = launch_of(101, ATT_2);
+	struct request q = {&m, ROLE_DISPATCHER, ""};
+	struct answer a;
+
+	admitted(f, 101, "k");
+	clock_stamp(f->l.now);
+	sql_ok(f, "BEGIN IMMEDIATE");
+	answer_init(&a);
+	assert_int_equal(0, ledger_handlers[MSG_LAUNCH](&f->l, &q, &a));
+	assert_int_equal(MSG_LAUNCHED, a.reply.type);
+	answer_clear(&a);
+	q.m = &again;
+	assert_int_equal(0, ledger_handlers[MSG_LAUNCH](&f->l, &q, &a));
+	assert_failed(&a.reply, "refused");
+	assert_string_equal("it is on a live task", a.reply.failed.text);
+	answer_clear(&a);
+	sql_reset_all(&f->l);
+	assert_int_equal(1, sql_int(f, "SELECT COUNT(*) FROM tasks"));
+	sql_ok(f, "ROLLBACK");
+	assert_string_equal("admitted", state_of(f, 101));
+	assert_string_not_equal("", launch(f, 101, ATT_2));
+}
+
+/*
+ * T4 cannot come about: LAUNCH names one event, and whoever joins beside it
+ * is read from the table, where an id is once.
+ */
+static void
+no_event_is_named_twice(void **state)
+{
+	const struct msg_info *info = msg_info(MSG_LAUNCH);
+	struct fixture *f = *state;
+	size_t i, ids = 0;
+
+	for (i = 0; i < info->field_count; i++) {
+		assert_int_not_equal(FIELD_IDS, info->fields[i].kind);
+		assert_int_not_equal(FIELD_LARGE, info->fields[i].kind);
+		ids += strcmp(info->fields[i].name, "event_id") == 0;
+	}
+	assert_int_equal(1, ids);
+	admitted(f, 101, "k");
+	(void)record_event(f, 102);
+	(void)admit_event(f, 102, "k");
+	(void)launch(f, 101, ATT_1);
+	assert_string_equal("101 102",
+	    sql_get(f, "SELECT group_concat(event_id, ' ') FROM task_events"));
+}
+
+/* T2, I9: whichever of its writes fails, nothing of a launch remains. */
+static void
+a_launch_is_whole_or_not_at_all(void **state)
+{
+	static const char *const spoilers[] = {"INSERT ON tasks",
+	    "INSERT ON task_events", "UPDATE OF state ON events",
+	    "INSERT ON attempts", "UPDATE OF delivery ON task_events"};
+	struct fixture *f = *state;
+	char before[64];
+	size_t i;
+
+	admitted(f, 101, "k");
+	(void)snprintf(before, sizeof(before), "%s",
+	    sql_get(f, "SELECT state || revision || updated_at FROM events"));
+	for (i = 0; i < sizeof(spoilers) / sizeof(spoilers[0]); i++) {
+		sql_ok(f,
+		    "CREATE TRIGGER spoil BEFORE %s BEGIN"
+		    " SELECT RAISE(ABORT, 'spoilt'); END",
+		    spoilers[i]);
+		fixture_wait(1000);
+		(void)launch_fails(f, 101, ATT_1, "refused");
+		sql_ok(f, "DROP TRIGGER spoil");
+		assert_string_equal(before,
+		    sql_get(f,
+			"SELECT state || revision || updated_at"
+			" FROM events"));
+		assert_int_equal(0,
+		    sql_int(f,
+			"SELECT (SELECT COUNT(*) FROM task_events) +"
+			" (SELECT COUNT(*) FROM attempts)"));
+	}
+	(void)launch(f, 101, ATT_1);
+	assert_string_equal("launching exposed dispatched",
+	    sql_get(f,
+		"SELECT a.state || ' ' || t.delivery || ' ' || e.state"
+		" FROM attempts a JOIN task_events t"
+		" ON t.task_id = a.task_id AND t.exposed_attempt_id = a.id"
+		" JOIN events e ON e.id = t.event_id"));
 }
 
 static void
@@ -289,8 +473,13 @@ handed_work_keeps_its_conversation_busy(void **state)
 	    "UPDATE attempts SET state = 'ended', stop_reason = 'lost';"
 	    "UPDATE tasks SET ended_at = 'e'");
 	assert_string_equal("dispatched", state_of(f, 101));
+	assert_string_equal("admitted", state_of(f, 102));
 	assert_false(startable(f, 0)->found);
 	(void)launch_fails(f, 102, ATT_2, "busy");
+	/* Once it is over, the next one goes. */
+	sql_ok(f, "UPDATE events SET state = 'completed' WHERE id = 101");
+	assert_int_equal(102, startable(f, 0)->event_id);
+	assert_string_not_equal("", launch(f, 102, ATT_2));
 }
 
 /*
@@ -316,6 +505,12 @@ a_live_task_keeps_its_conversation_busy(void **state)
 	m.verdict.route = OTHER_ROUTE;
 	(void)fixture_get(f, &m, ROLE_INTAKE, "", MSG_VERDICT_IS);
 	assert_string_equal("admitted", state_of(f, 102));
+	assert_false(startable(f, 0)->found);
+	(void)launch_fails(f, 102, ATT_2, "busy");
+	/* A worker without its token is a worker still. */
+	clock_stamp(f->l.now);
+	assert_int_equal(1, task_supersede(&f->l, 1));
+	sql_reset_all(&f->l);
 	assert_false(startable(f, 0)->found);
 	(void)launch_fails(f, 102, ATT_2, "busy");
 	(void)end_attempt(f, ATT_1, "finished");
@@ -585,29 +780,39 @@ live_attempts_come_in_launch_order(void **state)
 	assert_false(live->live.found);
 }
 
+/* T7, T8: an unknown task is an error; the first stamp stands. */
 static void
 superseding_gives_back_what_nobody_saw(void **state)
 {
 	struct fixture *f = *state;
+	const char *token;
 
 	assert_int_equal(0, task_supersede(&f->l, 404));
 	sql_reset_all(&f->l);
 	admitted(f, 101, "k");
 	(void)record_event(f, 102);
 	(void)admit_event(f, 102, "k");
-	(void)launch(f, 101, ATT_1);
+	(void)record_event(f, 103);
+	(void)admit_event(f, 103, "k");
+	token = launch(f, 101, ATT_1);
+	(void)get_dispatch(f, token, 103, ATT_1);
 	assert_string_equal("dispatched", state_of(f, 102));
 	clock_stamp(f->l.now);
 	assert_int_equal(1, task_supersede(&f->l, 1));
 	sql_reset_all(&f->l);
 	assert_string_equal("dispatched", state_of(f, 101)); /* exposed */
 	assert_string_equal("admitted", state_of(f, 102));
+	assert_string_equal("dispatched", state_of(f, 103)); /* pulled */
 	fixture_wait(1000);
 	clock_stamp(f->l.now);
 	assert_int_equal(1, task_supersede(&f->l, 1));
 	sql_reset_all(&f->l);
 	assert_string_equal("2026-01-05T09:00:00.000000000Z",
 	    sql_get(f, "SELECT superseded_at FROM tasks"));
+	assert_int_equal(3,
+	    sql_int(f,
+		"SELECT COUNT(*) FROM task_events"
+		" WHERE retired_at = '2026-01-05T09:00:00.000000000Z'"));
 }
 
 /* Held is published and nothing else: the attempt stays what it was. */
@@ -640,11 +845,12 @@ main(void)
 {
 #define TEST(name) \
 	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+#define T(traps, name) TRAP(traps, name, fixture_setup, fixture_teardown)
 	static const struct CMUnitTest tests[] = {
 	    TEST(a_held_tree_is_a_line),
 	    TEST(the_oldest_of_each_conversation_is_startable),
 	    TEST(a_queued_record_starts_when_its_conversation_is_free),
-	    TEST(nothing_overtakes_an_older_admitted_record),
+	    T("T11 I2", nothing_overtakes_an_older_admitted_record),
 	    TEST(routes_decide_what_is_startable),
 	    TEST(the_scope_narrows_what_is_startable),
 	    TEST(one_task_for_a_directory),
@@ -652,11 +858,15 @@ main(void)
 	    TEST(a_launch_is_task_row_attempt_and_exposure),
 	    TEST(only_the_hash_of_a_token_is_kept),
 	    TEST(a_hash_is_of_the_text),
-	    TEST(a_launch_refused_writes_nothing),
-	    TEST(a_record_is_launched_once),
+	    T("T2 T5 I6", a_launch_refused_writes_nothing),
+	    T("T1 I1", of_eight_launches_one_wins),
+	    T("T3 I1", a_rollback_frees_the_event),
+	    T("T4", no_event_is_named_twice),
+	    T("T2 I9", a_launch_is_whole_or_not_at_all),
+	    T("I1", a_record_is_launched_once),
 	    TEST(a_launch_under_a_hold_is_held),
-	    TEST(handed_work_keeps_its_conversation_busy),
-	    TEST(a_live_task_keeps_its_conversation_busy),
+	    T("T9 I2", handed_work_keeps_its_conversation_busy),
+	    T("T12 T13 I2", a_live_task_keeps_its_conversation_busy),
 	    TEST(a_repeated_launch_rekeys),
 	    TEST(a_launch_is_not_repeated_once_it_runs),
 	    TEST(the_last_rekey_wins),
@@ -668,7 +878,7 @@ main(void)
 	    TEST(refusals_are_numbered),
 	    TEST(progress_is_stamped_while_it_lives),
 	    TEST(live_attempts_come_in_launch_order),
-	    TEST(superseding_gives_back_what_nobody_saw),
+	    T("T7 T8", superseding_gives_back_what_nobody_saw),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
