@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "ledger/adopt.h"
 #include "ledger/handlers.h"
 #include "ledger/intent.h"
 #include "ledger/lines.h"
@@ -121,17 +122,23 @@ resolve_write(struct ledger *l, const struct msg_resolve *m,
 		v_text(r->to)));
 }
 
-/* The outbox, if it is to go out; else the worker whose message it was. */
+/*
+ * The outbox, if it is to go out; else the worker whose message it was, or the
+ * outcome that this worker left unknown.
+ */
 static int
 resolve_tell(struct ledger *l, struct answer *a, const struct msg_resolve *m,
     const struct resolution *r)
 {
 	if (line_outbox(l, a, m->intent_id) == -1)
 		return -1;
-	if (strcmp(r->to, "pending") != 0)
-		return intent_tell_worker(l, a, m->intent_id);
-	answer_notice(a, MSG_POST_WAITS, m->intent_id, "");
-	return 0;
+	if (strcmp(r->to, "pending") == 0) {
+		answer_notice(a, MSG_POST_WAITS, m->intent_id, "");
+		return 0;
+	}
+	if (intent_tell_worker(l, a, m->intent_id) == -1)
+		return -1;
+	return adopt_posted(l, m->intent_id);
 }
 
 static int

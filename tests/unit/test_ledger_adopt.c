@@ -145,6 +145,30 @@ of_two_replies_none_is_adopted(void **state)
 	assert_string_equal("unknown -", adopted(f, 101));
 }
 
+/* A person says of the one in doubt that it was posted. */
+static void
+a_resolved_reply_is_adopted(void **state)
+{
+	struct fixture *f = *state;
+	const char *token = acknowledged(f);
+	struct msg doubt = {.type = MSG_IN_DOUBT};
+	struct msg m = {.type = MSG_RESOLVE};
+
+	post(f, token, 101, HASH_1);
+	doubt.in_doubt = (struct msg_in_doubt){
+	    claim(f, NONCE_1)->claimed.intent_id, NONCE_1, 10, "no answer"};
+	(void)fixture_get(f, &doubt, ROLE_OUTBOX, "", MSG_SETTLED);
+	(void)end_attempt(f, ATT_1, "lost");
+	assert_string_equal("unknown -", adopted(f, 101));
+	m.resolve.nonce = NONCE_2;
+	m.resolve.by = "local:me";
+	m.resolve.intent_id = doubt.in_doubt.intent_id;
+	m.resolve.resolution = "sent";
+	m.resolve.receipt_id = 77;
+	(void)fixture_get(f, &m, ROLE_SUPERVISOR, "", MSG_RESOLVED);
+	assert_string_equal("unknown 77", adopted(f, 101));
+}
+
 /* But one that Basecamp refused is none. */
 static void
 a_refused_reply_does_not_count(void **state)
@@ -389,6 +413,7 @@ main(void)
 	    T("I12", the_one_reply_that_was_sent_is_adopted_at_the_end),
 	    TEST(a_receipt_behind_the_end_adopts_as_well),
 	    T("I12", of_two_replies_none_is_adopted),
+	    TEST(a_resolved_reply_is_adopted),
 	    TEST(a_refused_reply_does_not_count),
 	    TEST(a_reply_before_the_acknowledgement_is_not_adopted),
 	    T("I12", only_unknown_and_acknowledged_work_adopts),
