@@ -59,6 +59,15 @@ on_work_waits(struct peer *peer, struct msg *m, void *arg)
 	pass_wanted(arg);
 }
 
+/* Its token is refused from now on; its turn comes to its own end. */
+static void
+on_superseded(struct peer *peer, struct msg *m, void *arg)
+{
+	log_info("%s is superseded by an operator's redispatch",
+	    log_safe(m->superseded.attempt));
+	msg_free(m);
+}
+
 /* Notices to the link before are lost: ask. */
 static void
 on_ledger_linked(struct peer *peer, void *arg)
@@ -68,6 +77,7 @@ on_ledger_linked(struct peer *peer, void *arg)
 
 static const peer_handler ledger_handlers[MSG_COUNT] = {
     [MSG_WORK_WAITS] = on_work_waits,
+    [MSG_SUPERSEDED] = on_superseded,
 };
 
 static const struct peer_ops ledger_ops = {

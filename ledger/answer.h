@@ -23,7 +23,7 @@ struct notice {
 	STAILQ_ENTRY(notice) entry;
 	enum msg_type type;
 	int64_t id;
-	char attempt[29]; /* of the mcpd meant; else "" */
+	char attempt[29]; /* of the mcpd meant, or told of; else "" */
 };
 STAILQ_HEAD(notice_list, notice);
 

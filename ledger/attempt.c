@@ -166,6 +166,7 @@ handle_next_live(struct ledger *l, const struct request *q, struct answer *a)
 	live->task_id = row_int(row, 1);
 	live->state = answer_text(a, row_text(row, 2));
 	live->project_id = row_int(row, 3);
+	live->superseded = row_int(row, 4) != 0;
 	return 0;
 }
 

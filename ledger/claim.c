@@ -42,6 +42,7 @@ const struct machine guard_machine = {
     .state = "CASE guard WHEN '' THEN 'unarmed' ELSE guard END",
     MACHINE_TABLES(states, edges),
 };
+#include "ledger/retraction.h"
 
 /* One CLAIM stands down at most so many before it answers. */
 #define STAND_DOWN_MAX 64
@@ -57,6 +58,7 @@ struct due {
 	int64_t bucket_id;
 	int64_t recording_id;
 	struct blob body;
+	int64_t retracts; /* a retraction's notice */
 };
 
 static int
@@ -80,6 +82,7 @@ due_read(struct ledger *l, struct answer *a, int64_t after, struct due *d)
 	d->recording_id = row_int(row, 7);
 	body = row_blob(row, 8);
 	d->body = answer_blob(a, body.bytes, body.len);
+	d->retracts = row_int(row, 9);
 	return 1;
 }
 
@@ -142,6 +145,23 @@ completion_called_for(struct ledger *l, struct answer *a, struct due *d)
 	return rc == -1 ? -1 : d->body.len != 0;
 }
 
+/*
+ * Its notice has settled and its record has moved, or it would not be due. It
+ * answers a notice that is there and asks; the last decision is its answer.
+ */
+static int
+retraction_called_for(struct ledger *l, struct answer *a, struct due *d)
+{
+	struct buffer text = {0};
+	int rc;
+
+	rc = retraction_text(
+	    l, a, d->retracts, d->event_id, d->message_kind, &text);
+	d->body = answer_blob(a, text.bytes, text.len);
+	buffer_free(&text);
+	return rc == -1 ? -1 : d->body.len != 0;
+}
+
 static const struct {
 	const char *kind;
 	called_for test;
@@ -150,6 +170,7 @@ static const struct {
     {"holding_reply", holding_called_for},
     {"still_running", still_running_called_for},
     {"completion", completion_called_for},
+    {"retraction", retraction_called_for},
     {"worker_ack", always},
     {"worker_reply", always},
 };

@@ -29,6 +29,12 @@ HANDLER(count_death);
 /* verdict.c */
 HANDLER(next_undecided);
 HANDLER(verdict);
+/* hold.c */
+HANDLER(hold);
+HANDLER(release);
+/* decision.c */
+HANDLER(redispatch);
+HANDLER(discard);
 /* startable.c */
 HANDLER(next_startable);
 /* task.c */

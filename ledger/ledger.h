@@ -9,16 +9,18 @@
  *	database.c	opening the file
  *	files.c		whether it is private; migrate.c its schema
  *	inspect.c	--inspect and --print-schema
- *	statements.def	every statement, once; shown.def those of query.c
+ *	statements.def	every statement, once; a subject's own in its .def
  *	machine.c	the machines' tables, which stand where rows are moved
  *	record.c	a record's states, and the one write that moves it
  *	feed.c		RECORD, CHECKPOINT, gaps: what intake read
  *	loss.c		LOSS and its repair: what the feed's buffer dropped
  *	quarantine.c	COUNT_DEATH: records that end whoever holds them
  *	verdict.c	VERDICT: what intake decided
+ *	hold.c		HOLD, RELEASE: what a hold makes of the records
+ *	decision.c	REDISPATCH, DISCARD: what a person decides of one
+ *	retraction.c	a posted ask that a person has answered
  *	startable.c	NEXT_STARTABLE: what may begin now
  *	task.c		LAUNCH, REKEY, TAKE_OVER: a task; token.c its token
- *	task.c		LAUNCH, REKEY: a task, its rows; token.c its token
  *	join.c		JOIN, EXPOSE: what else is on a task, and is told of
  *	attempt.c	an attempt at work: RUNNING to NEXT_LIVE, IDENTITY
  *	settle.c	END: what an attempt's end makes of its records
@@ -33,6 +35,7 @@
  *	resolve.c	RESOLVE: what a person says became of a message
  *	renewal.c	what the token endpoint forbade
  *	lifecycle.c	the connector's own messages, when and in what words
+ *	body.c		how such a message is put together
  *	lines.c		the lines of stdout (operator.md 5.4)
  *	query.c		status, events, show
  *	moment.c	the request's time, limits

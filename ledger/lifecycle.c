@@ -1,63 +1,13 @@
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "common/text.h"
+#include "ledger/body.h"
 #include "ledger/intent.h"
 #include "ledger/lifecycle.h"
 
 /* The guard's whole text: two people who are told it are told the same. */
 #define GUARD_BODY "\xf0\x9f\x91\x80 received"
-/* Ends each message, so that nobody takes it for the agent's. */
-#define SIGNATURE "posted by connectd, not by the agent"
-/* What a person types; who looks for it reads the whole number. */
-#define REDISPATCH "connectctl redispatch %" PRId64
-
-#define LINE_MAX_BYTES 300
-
-/* A message line by line: one div of HTML, or plain text for a chat. */
-struct body {
-	struct buffer *out;
-	bool is_html;
-};
-
-static struct body
-body_begin(struct buffer *out, const char *message_kind)
-{
-	return (struct body){out, strcmp(message_kind, "comment") == 0};
-}
-
-static void body_line(struct body *b, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void
-body_line(struct body *b, const char *fmt, ...)
-{
-	char line[LINE_MAX_BYTES], *escaped;
-	va_list ap;
-
-	va_start(ap, fmt);
-	(void)vsnprintf(line, sizeof(line), fmt, ap);
-	va_end(ap);
-	if (!b->is_html) {
-		buffer_printf(
-		    b->out, "%s%s", b->out->len == 0 ? "" : "\n", line);
-		return;
-	}
-	escaped = text_escape_html(line, strlen(line), NULL);
-	buffer_printf(
-	    b->out, "%s%s", b->out->len == 0 ? "<div>" : "<br>", escaped);
-	free(escaped);
-}
-
-static void
-body_end(struct body *b)
-{
-	if (b->is_html && b->out->len != 0)
-		buffer_add_text(b->out, "</div>");
-}
 
 /* ---- a verdict --------------------------------------------------------- */
 
@@ -321,7 +271,7 @@ lifecycle_completion(
     struct ledger *l, const char *attempt, const char *kind, struct buffer *out)
 {
 	struct body body = body_begin(out, kind);
-	char head[LINE_MAX_BYTES];
+	char head[BODY_LINE_MAX];
 	sqlite3_stmt *row;
 	int rc;
 

@@ -114,6 +114,25 @@ line_verdict(struct answer *a, const struct msg_verdict *m,
 	line_end(a, &b);
 }
 
+int
+line_decided(struct ledger *l, struct answer *a, int64_t event_id)
+{
+	struct msg_verdict m = {.event_id = event_id};
+	sqlite3_stmt *row;
+
+	if (sql_first(l, STMT_DECIDED_LINE, WITH(v_int(event_id))) != 1)
+		return -1;
+	row = sql_row(l, STMT_DECIDED_LINE);
+	m.trigger = row_text(row, 5);
+	m.class = row_text(row, 6);
+	m.route = row_text(row, 7);
+	m.recording_url = row_text(row, 8);
+	m.requester_id = row_int(row, 9);
+	line_verdict(a, &m, row_text(row, 2), row_int(row, 3), row_int(row, 4),
+	    row_text(row, 0), row_text(row, 1));
+	return 0;
+}
+
 void
 line_dispatch(struct answer *a, int64_t task_id, const char *attempt,
     int64_t event_id, const char *state, const char *stop_reason)

@@ -14,6 +14,8 @@ void line_pointer(struct answer *a, const struct msg_record *m);
 void line_verdict(struct answer *a, const struct msg_verdict *m,
     const char *event_type, int64_t bucket_id, int64_t recording_id,
     const char *state, const char *reason);
+/* The same of a record that a person moved; read back from its row. -1. */
+int line_decided(struct ledger *l, struct answer *a, int64_t event_id);
 /* STATE launching, running or ended; EVENT_ID with launching, else 0. */
 void line_dispatch(struct answer *a, int64_t task_id, const char *attempt,
     int64_t event_id, const char *state, const char *stop_reason);

@@ -60,37 +60,6 @@ machine_sources(const struct machine *m, const char *to, enum mover by,
 	}
 }
 
-/* ---- the hold ----------------------------------------------------------- */
-
-/*
- * While the marker stands, nothing new is launched, handed over or posted
- * (ledger.md 3.6). Its first setter, cause and time stay.
- */
-/* clang-format off */
-static const struct machine_state states[] = {
-	/*		 - s */
-	{MACHINE_NONE,	" p"},
-	{"standing",	"p="},
-};
-
-static const struct edge edges[] = {
-	{MACHINE_NONE, "standing", "HOLD", "a person is named",
-	    "a generation, a decision; older records tagged and held, waiting "
-	    "redispatches revoked"},
-	{"standing", "standing", "HOLD", "the same",
-	    "the same; only the marker's generation moves"},
-	{"standing", MACHINE_NONE, "RELEASE", "a person is named",
-	    "a decision; held records stay held"},
-};
-/* clang-format on */
-
-const struct machine hold_machine = {
-    .name = "hold",
-    .table = "hold_marker",
-    .state = "'standing'",
-    MACHINE_TABLES(states, edges),
-};
-
 /* ---- docs/lifecycle.md ------------------------------------------------- */
 
 static const char introduction[] =

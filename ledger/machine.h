@@ -5,7 +5,7 @@
  *	record		record.c	message		outbox.c
  *	task		task.c		loss, lost id	loss.c
  *	attempt		attempt.c	checkpoint	feed.c
- *	delivery	worker.c	hold		machine.c
+ *	delivery	worker.c	hold		hold.c
  *	guard		claim.c
  *
  * A write takes the states it may move from out of its table; the triggers of

@@ -10,6 +10,7 @@
 #include "ledger/handlers.h"
 #include "ledger/intent.h"
 #include "ledger/lines.h"
+#include "ledger/retraction.h"
 
 struct resolution {
 	const char *name;
@@ -123,8 +124,8 @@ resolve_write(struct ledger *l, const struct msg_resolve *m,
 }
 
 /*
- * The outbox, if it is to go out; else the worker whose message it was, or the
- * outcome that this worker left unknown.
+ * The outbox, if it or its retraction is to go out; the worker whose message
+ * it was, or the outcome that this worker left unknown.
  */
 static int
 resolve_tell(struct ledger *l, struct answer *a, const struct msg_resolve *m,
@@ -136,9 +137,10 @@ resolve_tell(struct ledger *l, struct answer *a, const struct msg_resolve *m,
 		answer_notice(a, MSG_POST_WAITS, m->intent_id, "");
 		return 0;
 	}
-	if (intent_tell_worker(l, a, m->intent_id) == -1)
+	if (intent_tell_worker(l, a, m->intent_id) == -1 ||
+	    adopt_posted(l, m->intent_id) == -1)
 		return -1;
-	return adopt_posted(l, m->intent_id);
+	return retraction_notice_settled(l, a, m->intent_id);
 }
 
 static int

@@ -76,6 +76,8 @@ CREATE INDEX events_discarded ON events (updated_at)
 CREATE INDEX events_completed ON events (updated_at)
     WHERE state = 'completed' AND content_dropped = 0;
 CREATE INDEX events_retry ON events (state, next_retry_at);
+CREATE INDEX events_redispatch ON events (redispatch_decision)
+    WHERE redispatch_decision IS NOT NULL;
 
 -- ---- the feed ------------------------------------------------------------
 
@@ -523,7 +525,7 @@ BEGIN
 END;
 
 -- A redispatch that waited for this end. What cannot be applied any more
--- stays completed: it must not hinder the end.
+-- stays completed, and waits no more: it must not hinder the end.
 CREATE TRIGGER tasks_end_applies_redispatch
 AFTER UPDATE OF ended_at ON tasks
 WHEN OLD.ended_at IS NULL AND NEW.ended_at IS NOT NULL
@@ -541,6 +543,9 @@ BEGIN
 	    AND t.outcome IN ('unknown', 'failed')
 	    AND d.id = events.redispatch_decision AND d.event_id = events.id
 	    AND d.action = 'redispatch' AND d.decided_at >= t.completed_at);
+	UPDATE events SET redispatch_decision = NULL
+	WHERE state = 'completed' AND redispatch_decision IS NOT NULL
+	AND id IN (SELECT event_id FROM task_events WHERE task_id = NEW.id);
 END;
 
 -- ---- what holds the events on a task -------------------------------------

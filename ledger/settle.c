@@ -12,6 +12,7 @@
 #include "ledger/lifecycle.h"
 #include "ledger/lines.h"
 #include "ledger/record.h"
+#include "ledger/retraction.h"
 #include "ledger/task.h"
 
 enum settlement {
@@ -226,7 +227,8 @@ settle(struct ledger *l, struct answer *a, struct settling *s)
 		return 0;
 	if (sql_run(l, STMT_TASK_END,
 		WITH(v_int(s->task_id), v_text(l->now))) == -1 ||
-	    lifecycle_ended(l, a, m->attempt) == -1)
+	    lifecycle_ended(l, a, m->attempt) == -1 ||
+	    retraction_moved_task(l, a, s->task_id) == -1)
 		return -1;
 	line_dispatch(a, s->task_id, m->attempt, 0, "ended", m->stop_reason);
 	answer_notice(a, MSG_WORK_WAITS, 0, "");

@@ -1,4 +1,5 @@
 #include <assert.h>
+#include <stdlib.h>
 
 #include "common/xmalloc.h"
 #include "ledger/ledger.h"

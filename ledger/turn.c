@@ -311,10 +311,14 @@ group_send_lines(struct turn *t, struct waiting *first, size_t count)
 		t->ops->lines_end(t->arg);
 }
 
-/*
- * Notices are level-triggered: one of a kind is as good as many. But each
- * POST_SETTLED has its own receiver and intent.
- */
+/* One of a kind is as good as many, but for those that name their own. */
+static bool
+notice_is_own(enum msg_type type)
+{
+	return type == MSG_POST_SETTLED || type == MSG_SUPERSEDED;
+}
+
+/* Notices are level-triggered; only an mcpd's goes to one of many peers. */
 static void
 group_send_notices(struct turn *t, const struct answer *a, bool *told)
 {
@@ -323,7 +327,7 @@ group_send_notices(struct turn *t, const struct answer *a, bool *told)
 	STAILQ_FOREACH (n, &a->notices, entry) {
 		struct msg m = {.type = n->type};
 
-		if (n->type != MSG_POST_SETTLED && told[n->type])
+		if (!notice_is_own(n->type) && told[n->type])
 			continue;
 		told[n->type] = true;
 		switch (n->type) {
@@ -339,10 +343,14 @@ group_send_notices(struct turn *t, const struct answer *a, bool *told)
 		case MSG_POST_SETTLED:
 			m.post_settled.intent_id = n->id;
 			break;
+		case MSG_SUPERSEDED:
+			m.superseded.attempt = n->attempt;
+			break;
 		default:
 			fatalx("%s is no notice of ours", msg_name(n->type));
 		}
-		t->ops->notice(n->attempt, &m, t->arg);
+		t->ops->notice(
+		    n->type == MSG_POST_SETTLED ? n->attempt : "", &m, t->arg);
 	}
 }
 

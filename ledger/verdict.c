@@ -9,6 +9,7 @@
 #include "ledger/lifecycle.h"
 #include "ledger/lines.h"
 #include "ledger/record.h"
+#include "ledger/retraction.h"
 
 /* The lower id of the two kinds: never decided, or blocked and due. */
 static int
@@ -221,7 +222,8 @@ handle_verdict(struct ledger *l, const struct request *q, struct answer *a)
 	if (answer_failed(a))
 		return 0;
 	if (record_state_of(l, v->event_id, &state) == -1 ||
-	    lifecycle_verdict(l, a, v->event_id, state) == -1)
+	    lifecycle_verdict(l, a, v->event_id, state) == -1 ||
+	    retraction_moved(l, a, v->event_id) == -1)
 		return -1;
 	return verdict_tell(l, a, v, &was, state);
 }

@@ -27,6 +27,10 @@ static const char *const promises[] = {
     " AND pulled_at IS NULL",
     "SELECT count(*) FROM events WHERE state IN ('admitted', 'queued')"
     " AND (snapshot IS NULL OR conversation_key = '')",
+    "SELECT count(*) FROM events WHERE state IN ('admitted', 'queued')"
+    " AND review = 1 AND authorized_at IS NULL",
+    "SELECT count(*) FROM events WHERE redispatch_decision IS NOT NULL"
+    " AND state <> 'completed'",
 };
 
 static struct fixture *fixture;

@@ -95,10 +95,25 @@ take_notice(const char *attempt, struct msg *m, void *arg)
 	struct told *n = &f->notices[f->notice_count++];
 
 	assert_true(f->notice_count < FIXTURE_MOST);
-	n->type = m->type;
-	n->id = m->type == MSG_WORK_WAITS ? m->work_waits.event_id
-	    : m->type == MSG_POST_WAITS   ? m->post_waits.intent_id
-					  : m->post_settled.intent_id;
+	*n = (struct told){.type = m->type};
+	switch (m->type) {
+	case MSG_WORK_WAITS:
+		n->id = m->work_waits.event_id;
+		break;
+	case MSG_POST_WAITS:
+		n->id = m->post_waits.intent_id;
+		break;
+	case MSG_UNDECIDED_WAITS:
+		n->id = m->undecided_waits.event_id;
+		break;
+	case MSG_SUPERSEDED:
+		assert_string_equal("", attempt); /* for the dispatcher */
+		attempt = m->superseded.attempt;
+		break;
+	default:
+		n->id = m->post_settled.intent_id;
+		break;
+	}
 	(void)snprintf(n->attempt, sizeof(n->attempt), "%s", attempt);
 	note_order(f, 'n');
 }
@@ -590,6 +605,53 @@ spawn_failed(struct fixture *f, const char *attempt)
 
 	m.end.spawn_failed = true;
 	return fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_ENDED);
+}
+
+static const char *
+fresh_nonce(void)
+{
+	static char nonces[8][33];
+	static unsigned int turn;
+	char *out = nonces[turn % 8];
+
+	(void)snprintf(out, sizeof(nonces[0]), "%032x", 0x1000 + turn++);
+	return out;
+}
+
+struct msg *
+redispatch_event(struct fixture *f, int64_t id)
+{
+	struct msg m = {.type = MSG_REDISPATCH};
+
+	m.redispatch = (struct msg_redispatch){fresh_nonce(), "local:ann", id};
+	return fixture_ask(f, &m, ROLE_SUPERVISOR, "");
+}
+
+struct msg *
+discard_event(struct fixture *f, int64_t id)
+{
+	struct msg m = {.type = MSG_DISCARD};
+
+	m.discard = (struct msg_discard){fresh_nonce(), "local:ann", id};
+	return fixture_ask(f, &m, ROLE_SUPERVISOR, "");
+}
+
+struct msg *
+set_hold(struct fixture *f)
+{
+	struct msg m = {.type = MSG_HOLD};
+
+	m.hold = (struct msg_hold){fresh_nonce(), "local:ann", "hold"};
+	return fixture_ask(f, &m, ROLE_SUPERVISOR, "");
+}
+
+struct msg *
+release_hold(struct fixture *f)
+{
+	struct msg m = {.type = MSG_RELEASE};
+
+	m.release = (struct msg_release){fresh_nonce(), "local:bob"};
+	return fixture_ask(f, &m, ROLE_SUPERVISOR, "");
 }
 
 struct msg *

@@ -133,6 +133,11 @@ struct msg end_of(const char *attempt, const char *stop_reason);
 struct msg *end_attempt(
     struct fixture *f, const char *attempt, const char *stop_reason);
 struct msg *spawn_failed(struct fixture *f, const char *attempt);
+/* A person's decisions, each with a nonce of its own; the reply. */
+struct msg *redispatch_event(struct fixture *f, int64_t id);
+struct msg *discard_event(struct fixture *f, int64_t id);
+struct msg *set_hold(struct fixture *f);
+struct msg *release_hold(struct fixture *f);
 struct msg *claim(struct fixture *f, const char *nonce);
 
 const char *state_of(struct fixture *f, int64_t id);

@@ -124,6 +124,43 @@ unreported(struct fixture *f)
 }
 
 static void
+unknown(struct fixture *f)
+{
+	launched(f);
+	(void)end_attempt(f, ATT_1, "lost");
+}
+
+/* Reported, its task still live; the notice of an earlier one is posted. */
+static void
+reported(struct fixture *f)
+{
+	struct msg m = {.type = MSG_RECEIPT};
+
+	unknown(f);
+	m.receipt = (struct msg_receipt){2, NONCE_2, 7};
+	(void)claim(f, NONCE_2);
+	(void)fixture_get(f, &m, ROLE_OUTBOX, "", MSG_SETTLED);
+	(void)redispatch_event(f, 101);
+	(void)snprintf(token, sizeof(token), "%s", launch(f, 101, ATT_2));
+	(void)get_dispatch(f, token, 0, ATT_2);
+	(void)complete_dispatch(f, token, 101, "failed", ATT_2);
+}
+
+static void
+no_route(struct fixture *f)
+{
+	(void)record_event(f, 101);
+	(void)refuse_event(f, 101, "blocked", "no_route");
+}
+
+static void
+held(struct fixture *f)
+{
+	admitted(f);
+	(void)set_hold(f);
+}
+
+static void
 guard_due(struct fixture *f)
 {
 	admitted(f);
@@ -187,6 +224,27 @@ const struct repeat repeats[] = {
 	{.type = MSG_COUNT_DEATH, .count_death = {101, NONCE_2}}, NULL},
     {nothing, ROLE_SUPERVISOR,
 	{.type = MSG_CONNECTION, .connection = {"running", 7, ""}}, NULL},
+    {unknown, ROLE_SUPERVISOR,
+	{.type = MSG_REDISPATCH, .redispatch = {NONCE_1, "local:ann", 101}},
+	NULL},
+    {reported, ROLE_SUPERVISOR,
+	{.type = MSG_REDISPATCH, .redispatch = {NONCE_1, "local:ann", 101}},
+	NULL},
+    {no_route, ROLE_SUPERVISOR,
+	{.type = MSG_REDISPATCH, .redispatch = {NONCE_1, "local:ann", 101}},
+	NULL},
+    {held, ROLE_SUPERVISOR,
+	{.type = MSG_REDISPATCH, .redispatch = {NONCE_1, "local:ann", 101}},
+	NULL},
+    {no_route, ROLE_SUPERVISOR,
+	{.type = MSG_DISCARD, .discard = {NONCE_1, "local:ann", 101}}, NULL},
+    {admitted, ROLE_SUPERVISOR,
+	{.type = MSG_HOLD, .hold = {NONCE_1, "local:ann", "hold"}}, NULL},
+    {held, ROLE_SUPERVISOR,
+	{.type = MSG_HOLD, .hold = {NONCE_1, "local:ann", "shadow_promote"}},
+	NULL},
+    {held, ROLE_SUPERVISOR,
+	{.type = MSG_RELEASE, .release = {NONCE_1, "local:ann"}}, NULL},
     {seen, ROLE_INTAKE, {.type = MSG_VERDICT}, NULL},
     {admitted, ROLE_DISPATCHER,
 	{.type = MSG_LAUNCH, .launch = {ATT_1, 101, 1, "claude", "", 1000}},
@@ -313,13 +371,44 @@ repeat_dump(sqlite3 *db, const char *rewritten)
 {
 	static const char *const tables[] = {"events", "checkpoints", "losses",
 	    "loss_ids", "gaps", "tasks", "task_events", "attempts", "outbox",
-	    "renewal_holds", "decisions", "connection"};
+	    "renewal_holds", "generations", "hold_marker", "decisions",
+	    "connection"};
 	struct buffer b = {0};
 	size_t i;
 
 	for (i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
 		dump_rows(db, &b, tables[i], rewritten);
 	return buffer_take(&b, NULL);
+}
+
+static void
+assert_same_decision(const struct msg_decided *a, const struct msg_decided *b)
+{
+	assert_int_equal(a->decision_id, b->decision_id);
+	assert_string_equal(a->from_state, b->from_state);
+	assert_string_equal(a->from_reason, b->from_reason);
+	assert_string_equal(a->from_outcome, b->from_outcome);
+	assert_string_equal(a->state, b->state);
+	assert_int_equal(a->already, b->already);
+	assert_int_equal(a->pending, b->pending);
+	assert_int_equal(a->rerun, b->rerun);
+	assert_int_equal(a->held, b->held);
+	assert_int_equal(a->superseded_task_id, b->superseded_task_id);
+	assert_string_equal(a->attempt, b->attempt);
+	assert_int_equal(a->canceled, b->canceled);
+}
+
+static void
+assert_same_hold(const struct msg_hold_is *a, const struct msg_hold_is *b)
+{
+	assert_int_equal(a->stands, b->stands);
+	assert_int_equal(a->changed, b->changed);
+	assert_int_equal(a->generation, b->generation);
+	assert_string_equal(a->cause, b->cause);
+	assert_string_equal(a->held_by, b->held_by);
+	assert_string_equal(a->held_at, b->held_at);
+	assert_int_equal(a->tagged, b->tagged);
+	assert_int_equal(a->held, b->held);
 }
 
 void
@@ -385,6 +474,12 @@ assert_same_answer(const struct msg *a, const struct msg *b)
 		break;
 	case MSG_POST_IS:
 		assert_int_equal(a->post_is.intent_id, b->post_is.intent_id);
+		break;
+	case MSG_DECIDED:
+		assert_same_decision(&a->decided, &b->decided);
+		break;
+	case MSG_HOLD_IS:
+		assert_same_hold(&a->hold_is, &b->hold_is);
 		break;
 	case MSG_LAUNCHED:
 		assert_int_equal(a->launched.task_id, b->launched.task_id);
