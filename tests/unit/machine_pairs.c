@@ -182,7 +182,7 @@ raw_proof_run(struct fixture *f, const struct raw_proof *p)
 
 /* ---- through the handlers ---------------------------------------------- */
 
-static const char *
+const char *
 refusal_reason(char letter)
 {
 	static const struct {

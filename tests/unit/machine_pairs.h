@@ -94,6 +94,9 @@ struct path_proof {
 	const char *elsewhere;
 };
 
+/* The FAILED reason that a capital letter stands for, or NULL. */
+const char *refusal_reason(char letter);
+
 /* A fresh ledger for each place and request; print how many pairs. */
 void path_proof_run(const struct path_proof *p);
 

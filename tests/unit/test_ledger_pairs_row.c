@@ -153,25 +153,6 @@ guards_by_raw_sql(void **state)
 	raw_proof_run(*state, &proof);
 }
 
-/* It may stand in Basecamp already: the row is born fired. */
-static void
-a_guard_is_born_fired_when_its_word_may_stand(void **state)
-{
-	struct fixture *f = *state;
-
-	guard_put(f, MACHINE_NONE, "");
-	sql_put(f,
-	    "INSERT INTO outbox (intent_key, kind, state, event_id, bucket_id,"
-	    " message_kind, recording_id, body, created_at, not_before,"
-	    " sending_at) VALUES ('k', 'guard_ack', 'sending', 101, 1,"
-	    " 'boost', 1, 'b', 'c', 'n', 's')");
-	sql_ok(f,
-	    "INSERT INTO task_events (task_id, event_id, guard)"
-	    " VALUES (1, 101, 'armed')");
-	assert_string_equal(
-	    "fired", sql_get(f, "SELECT guard FROM task_events"));
-}
-
 /* ---- through the handlers ---------------------------------------------- */
 
 static char token[TOKEN_LEN + 1]; /* of event 101's task; "": it has none */
@@ -398,6 +379,132 @@ deliveries_by_the_write_path(void **state)
 	path_proof_run(&proof);
 }
 
+/* ---- the worker's actions (ledger.md 3.4.1) ----------------------------- */
+
+/* Everything of the row. */
+static const char *
+row(struct fixture *f)
+{
+	return sql_get(f,
+	    "SELECT json_array(delivery, guard, exposed_at, pulled_at,"
+	    " delivered_at, completed_at, ack_id, outcome, links, reply_id,"
+	    " retired_at, withdrawn_at, uncharged, exposed_attempt_id,"
+	    " adopted_reply_id) FROM task_events"
+	    " WHERE task_id = 1 AND event_id = 101");
+}
+
+/* What a record shows of any write. */
+static int64_t
+revision(struct fixture *f)
+{
+	return sql_int(f, "SELECT revision FROM events WHERE id = 101");
+}
+
+static struct msg *
+ask_ack_named(struct fixture *f)
+{
+	return ack_dispatch(f, token, 101, 7, ATT_1);
+}
+
+static struct msg *
+ask_complete_otherwise(struct fixture *f)
+{
+	return complete_dispatch(f, token, 101, "failed", ATT_1);
+}
+
+/* One cell: a refusal and a repeat write nothing, not even a stamp. */
+static void
+matrix_try(void (*put)(struct fixture *f), bool is_superseded,
+    struct msg *(*ask)(struct fixture *f), const char *what, char cell)
+{
+	const char *before, *after, *delivery;
+	struct fixture *f;
+	struct msg *reply;
+	int64_t revised;
+	void *fixture;
+
+	assert_int_equal(0, fixture_setup(&fixture));
+	f = fixture;
+	put(f);
+	if (is_superseded)
+		sql_ok(f, "UPDATE tasks SET superseded_at = created_at");
+	before = row(f);
+	revised = revision(f);
+	fixture_wait(1000);
+	reply = ask(f);
+	after = row(f);
+	delivery =
+	    sql_get(f, "SELECT delivery FROM task_events WHERE event_id = 101");
+	if (cell == '=' && reply->type == MSG_FAILED)
+		fail_msg("%s: %s", what, reply->failed.text);
+	if (refusal_reason(cell) != NULL)
+		assert_failed(reply, refusal_reason(cell));
+	if (cell == '=' || refusal_reason(cell) != NULL) {
+		assert_string_equal(before, after);
+		assert_int_equal(revised, revision(f));
+	} else if (*delivery != cell) {
+		fail_msg("%s: it is %s, not '%c'", what, delivery, cell);
+	}
+	assert_int_equal(0, fixture_teardown(&fixture));
+}
+
+static void
+every_action_on_every_delivery(void **state)
+{
+	static const struct {
+		const char *name;
+		struct msg *(*ask)(struct fixture *f);
+	} actions[] = {{"get", ask_get}, {"ack", ask_ack},
+	    {"ack with an id", ask_ack_named}, {"complete", ask_complete},
+	    {"complete otherwise", ask_complete_otherwise}};
+	/* Columns: the actions. Letters: the delivery that it becomes. */
+	static const struct {
+		void (*put)(struct fixture *f);
+		const char *cells;
+	} rows[] = {
+	    {put_joined, "eEEEE"},
+	    {put_exposed, "eEEEE"}, /* nobody pulled it */
+	    {put_pulled, "=ddcc"},
+	    {put_delivered, "==Ccc"},
+	    {put_reported, "==C=C"},
+	};
+	size_t r, i, tried = 0;
+
+	for (r = 0; r < COUNT_OF(rows); r++) {
+		for (i = 0; i < COUNT_OF(actions); i++, tried += 2) {
+			matrix_try(rows[r].put, false, actions[i].ask,
+			    actions[i].name, rows[r].cells[i]);
+			matrix_try(rows[r].put, true, actions[i].ask,
+			    actions[i].name, 'T');
+		}
+	}
+	print_message("a worker's actions: %zu cells\n", tried);
+}
+
+/* Not even when the worker of the retry ends well. */
+static void
+a_withdrawn_row_never_moves_again(void **state)
+{
+	struct fixture *f = *state;
+	const char *before;
+
+	put_withdrawn(f);
+	before = row(f);
+	launch_to(f, 101, ATT_2);
+	(void)get_dispatch(f, token, 101, ATT_2);
+	assert_int_equal(MSG_REPORT_IS,
+	    complete_dispatch(f, token, 101, "succeeded", ATT_2)->type);
+	(void)end_attempt(f, ATT_2, "finished");
+	assert_string_equal("completed", state_of(f, 101));
+	sql_refused(f,
+	    "UPDATE task_events SET delivery = 'completed' WHERE task_id = 1");
+	sql_refused(
+	    f, "UPDATE task_events SET withdrawn_at = NULL WHERE task_id = 1");
+	sql_refused(
+	    f, "UPDATE task_events SET pulled_at = 'p' WHERE task_id = 1");
+	assert_string_equal(before, row(f));
+}
+
 /* ---- the guard, through the handlers ----------------------------------- */
 
 /* Nobody waits for a word. */
@@ -479,13 +586,12 @@ int
 main(void)
 {
 	static const struct CMUnitTest tests[] = {
-	    TRAP("T30 T25", deliveries_by_raw_sql, fixture_setup,
+	    TRAP("T30", deliveries_by_raw_sql, fixture_setup, fixture_teardown),
+	    TRAP("T25", a_withdrawn_row_never_moves_again, fixture_setup,
 		fixture_teardown),
+	    TRAP("I7", every_action_on_every_delivery, NULL, NULL),
 	    cmocka_unit_test_setup_teardown(
 		guards_by_raw_sql, fixture_setup, fixture_teardown),
-	    cmocka_unit_test_setup_teardown(
-		a_guard_is_born_fired_when_its_word_may_stand, fixture_setup,
-		fixture_teardown),
 	    cmocka_unit_test(deliveries_by_the_write_path),
 	    cmocka_unit_test(guards_by_the_write_path),
 	};

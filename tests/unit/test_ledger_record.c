@@ -298,8 +298,8 @@ main(void)
 	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 #define T(traps, name) TRAP(traps, name, fixture_setup, fixture_teardown)
 	static const struct CMUnitTest tests[] = {
-	    T("T14 T15 I5", every_pair_by_the_write_path),
-	    T("T14 T15 I5", every_refused_pair_by_raw_sql),
+	    T("T14 T15 I4 I5", every_pair_by_the_write_path),
+	    T("T14 T15 I4 I5", every_refused_pair_by_raw_sql),
 	    TEST(a_person_has_ways_of_its_own),
 	    TEST(reasons_and_deadlines_fit_their_states),
 	    T("T17", the_same_again_is_counted_and_not_dated),

@@ -108,6 +108,10 @@ tasks_keep_their_end(void **state)
 	struct fixture *f = *state;
 
 	on_task(f);
+	task(f, 2);
+	sql_refused(
+	    f, "DELETE FROM tasks WHERE id = 2"); /* with no rows, too */
+	sql_put(f, "DELETE FROM tasks WHERE id = 2");
 	sql_refused(f, "UPDATE tasks SET ended_at = 'e'");
 	sql_ok(f, "UPDATE tasks SET superseded_at = 's'");
 	sql_refused(f, "UPDATE tasks SET superseded_at = NULL");
@@ -340,7 +344,29 @@ what_was_pulled_or_never_exposed_is_not_withdrawn(void **state)
 	    " WHERE event_id = 102");
 }
 
-/* Supersede, withdraw, create: no other order. */
+/* Supersede, withdraw, create, in one transaction. */
+static void
+a_withdrawal_stands_between_the_tasks(void **state)
+{
+	struct fixture *f = *state;
+
+	exposed(f);
+	sql_ok(f,
+	    "BEGIN IMMEDIATE;"
+	    "UPDATE attempts SET state = 'ended', stop_reason = 'failed';"
+	    "UPDATE tasks SET superseded_at = 's';"
+	    "UPDATE task_events SET withdrawn_at = 'w';"
+	    "UPDATE events SET state = 'admitted';"
+	    "INSERT INTO tasks (id, token_sha256, created_at)"
+	    " VALUES (2, 'hash2', 'c');"
+	    "INSERT INTO task_events (task_id, event_id, conversation_key)"
+	    " VALUES (2, 101, 'k');"
+	    "UPDATE events SET state = 'dispatched';"
+	    "COMMIT");
+	assert_string_equal("dispatched", state_of(f, 101));
+}
+
+/* And in no other order. */
 static void
 nothing_is_withdrawn_behind_the_retry(void **state)
 {
@@ -354,6 +380,56 @@ nothing_is_withdrawn_behind_the_retry(void **state)
 	    " VALUES (2, 101)");
 	sql_refused(
 	    f, "UPDATE task_events SET withdrawn_at = 'w' WHERE task_id = 1");
+}
+
+/*
+ * Whatever task has the row, and whatever became of that task: a worker may
+ * have acted, so the record ends in an outcome. A withdrawal is the one
+ * release.
+ */
+static void
+handed_work_leaves_dispatched_only_completed(void **state)
+{
+	static const char *const deliveries[] = {"exposed", "delivered"};
+	static const char *const tasks[] = {
+	    "SELECT 1", "UPDATE tasks SET superseded_at = 's'"};
+	static const char *const targets[] = {
+	    "seen", "admitted", "queued", "blocked", "discarded", "held"};
+	struct fixture *f = *state;
+	size_t d, t, to;
+
+	pulled(f);
+	for (d = 0; d < 2; d++) {
+		for (t = 0; t < 2; t++) {
+			sql_ok(f,
+			    "SAVEPOINT s; UPDATE task_events SET delivery ="
+			    " '%s'; %s",
+			    deliveries[d], tasks[t]);
+			for (to = 0; to < 6; to++)
+				sql_refused(f, "UPDATE events SET state = '%s'",
+				    targets[to]);
+			sql_ok(f, "UPDATE events SET state = 'completed'");
+			sql_ok(f, "ROLLBACK TO s; RELEASE s");
+		}
+	}
+}
+
+static void
+a_withdrawal_releases_handed_work(void **state)
+{
+	struct fixture *f = *state;
+
+	exposed(f);
+	sql_ok(f, "UPDATE tasks SET superseded_at = 's'");
+	task(f, 2);
+	sql_ok(f,
+	    "INSERT INTO task_events (task_id, event_id) VALUES (2, 101);"
+	    "UPDATE tasks SET superseded_at = 's' WHERE id = 2");
+	/* The newer task's row was never exposed; the older one's was. */
+	sql_refused(f, "UPDATE events SET state = 'admitted'");
+	sql_ok(
+	    f, "UPDATE task_events SET withdrawn_at = 'w' WHERE task_id = 1");
+	sql_ok(f, "UPDATE events SET state = 'admitted'");
 }
 
 static void
@@ -773,17 +849,20 @@ main(void)
 	    T("T16", only_waiting_records_join_live_tasks),
 	    T("I1 I2", one_live_task_for_an_event_and_for_a_conversation),
 	    TEST(one_unended_task_for_a_conversation_and_a_directory),
-	    TEST(delivery_goes_forward_by_its_steps),
-	    TEST(unpulled_work_completes_only_behind_its_record),
-	    TEST(no_statement_does_two_things),
+	    T("T30", delivery_goes_forward_by_its_steps),
+	    T("T30", unpulled_work_completes_only_behind_its_record),
+	    T("T22", no_statement_does_two_things),
 	    TEST(a_pull_is_recorded_once),
 	    TEST(a_retired_row_is_not_pulled),
-	    TEST(a_withdrawal_needs_its_proof),
-	    TEST(what_was_pulled_or_never_exposed_is_not_withdrawn),
-	    TEST(nothing_is_withdrawn_behind_the_retry),
+	    T("T23", a_withdrawal_needs_its_proof),
+	    T("T23", what_was_pulled_or_never_exposed_is_not_withdrawn),
+	    T("T24", a_withdrawal_stands_between_the_tasks),
+	    T("T23 T24", nothing_is_withdrawn_behind_the_retry),
+	    T("I4", handed_work_leaves_dispatched_only_completed),
+	    T("I4", a_withdrawal_releases_handed_work),
 	    TEST(a_guard_settles_once),
-	    TEST(an_acknowledgement_is_named_by_acknowledging),
-	    TEST(an_unnamed_acknowledgement_stays_so),
+	    T("T33", an_acknowledgement_is_named_by_acknowledging),
+	    T("T33", an_unnamed_acknowledgement_stays_so),
 	    TEST(a_hold_hands_nothing_over),
 	    TEST(attempts_never_go_back),
 	    TEST(one_live_attempt_for_a_task),

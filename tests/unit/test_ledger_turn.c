@@ -12,6 +12,7 @@
 #include "common/xmalloc.h"
 #include "tests/unit/ledger_fault.h"
 #include "tests/unit/ledger_fixture.h"
+#include "tests/unit/trap.h"
 
 static int commits;
 
@@ -469,12 +470,56 @@ a_failed_sync_answers_nobody(void **state)
 	assert_int_equal(1, recorded(f));
 }
 
+/* ---- the lock ---------------------------------------------------------- */
+
+static int rc_of_another;
+
+/* A handler that only reads; another connection wants to write meanwhile. */
+static int
+handle_and_be_disturbed(
+    struct ledger *l, const struct request *q, struct answer *a)
+{
+	sqlite3 *other;
+
+	assert_int_equal(SQLITE_OK,
+	    sqlite3_open_v2(sqlite3_db_filename(l->db, "main"), &other,
+		SQLITE_OPEN_READWRITE, NULL));
+	rc_of_another =
+	    sqlite3_exec(other, "BEGIN IMMEDIATE; COMMIT", NULL, NULL, NULL);
+	(void)sqlite3_close(other);
+	return ledger_handlers[MSG_NEXT_LIVE](l, q, a);
+}
+
+/* Also for what writes nothing: no turn asks for the lock half-way. */
+static void
+a_turn_has_the_write_lock_from_its_beginning(void **state)
+{
+	static const handler disturbed[MSG_COUNT] = {
+	    [MSG_NEXT_LIVE] = handle_and_be_disturbed};
+	struct msg m = {.type = MSG_NEXT_LIVE};
+	struct fixture *f = *state;
+	sqlite3 *other;
+
+	fixture_handlers(f, disturbed);
+	(void)fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_LIVE);
+	assert_int_equal(SQLITE_BUSY, rc_of_another);
+	/* And it has let it go before the answer is out. */
+	assert_int_equal(SQLITE_OK,
+	    sqlite3_open_v2(sqlite3_db_filename(f->l.db, "main"), &other,
+		SQLITE_OPEN_READWRITE, NULL));
+	assert_int_equal(SQLITE_OK,
+	    sqlite3_exec(other, "BEGIN IMMEDIATE; COMMIT", NULL, NULL, NULL));
+	(void)sqlite3_close(other);
+}
+
 int
 main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	static const struct CMUnitTest tests[] = {
 	    TEST(what_waits_is_one_transaction),
+	    TRAP("I18", a_turn_has_the_write_lock_from_its_beginning, setup,
+		teardown),
 	    TEST(lines_go_before_replies_and_notices),
 	    TEST(a_notice_of_a_kind_is_told_once),
 	    TEST(a_turn_is_bounded_by_count),
