@@ -181,36 +181,52 @@ build_tree(struct reading *r)
 	return NULL;
 }
 
+/* Everything that the rules say of the text. */
+static int
+read_text(struct reading *r, const char *bytes, size_t len)
+{
+	enum json_event got;
+
+	if (len > r->rules->max_bytes) {
+		(void)error_set(
+		    r->error, "longer than %zu bytes", r->rules->max_bytes);
+		if (r->error != NULL)
+			r->error->code = E2BIG;
+		return -1;
+	}
+	json_scan_init(
+	    &r->scan, bytes, len, r->rules->max_depth, r->rules->max_members);
+	while ((got = json_scan_next(&r->scan)) != JSON_EVENT_END) {
+		if (got == JSON_EVENT_FAULT)
+			return json_scan_fault(&r->scan, r->error);
+		if (readers[got](r) == -1)
+			return -1;
+	}
+	return 0;
+}
+
 json_t *
 json_read(const char *bytes, size_t len, const struct json_rules *rules,
     struct error *e)
 {
 	struct reading r = {.rules = rules, .error = e};
 	json_t *tree = NULL;
-	enum json_event got;
 
-	if (len > rules->max_bytes) {
-		(void)error_set(e, "longer than %zu bytes", rules->max_bytes);
-		if (e != NULL)
-			e->code = E2BIG;
-		return NULL;
-	}
-	json_scan_init(
-	    &r.scan, bytes, len, rules->max_depth, rules->max_members);
-	for (;;) {
-		got = json_scan_next(&r.scan);
-		if (got == JSON_EVENT_END) {
-			tree = build_tree(&r);
-			break;
-		}
-		if (got == JSON_EVENT_FAULT) {
-			(void)json_scan_fault(&r.scan, e);
-			break;
-		}
-		if (readers[got](&r) == -1)
-			break;
-	}
+	if (read_text(&r, bytes, len) == 0)
+		tree = build_tree(&r);
 	json_names_free(&r.names);
 	buffer_free(&r.patched);
 	return tree;
+}
+
+int
+json_check(const char *bytes, size_t len, const struct json_rules *rules,
+    struct error *e)
+{
+	struct reading r = {.rules = rules, .error = e};
+	int rc = read_text(&r, bytes, len);
+
+	json_names_free(&r.names);
+	buffer_free(&r.patched);
+	return rc;
 }

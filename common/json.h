@@ -65,6 +65,14 @@ json_t *json_read(const char *bytes, size_t len, const struct json_rules *rules,
     struct error *e);
 
 /*
+ * The same judgement without a tree, for a text that is then read piece by
+ * piece; only a real beyond the range of a double is let through. Returns 0,
+ * or -1 with E set.
+ */
+int json_check(const char *bytes, size_t len, const struct json_rules *rules,
+    struct error *e);
+
+/*
  * Find the raw bytes of one value: PATH is member names and array indices
  * (decimal, from 0) parted by '/', "" for the whole value. Names are compared
  * as decoded; of two members of one name the last one is meant. Returns 0, or

@@ -102,6 +102,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	for (i = 0; i < sizeof(every_rule) / sizeof(every_rule[0]); i++) {
 		tree = json_read(text, size, &every_rule[i], &e);
+		MUST(tree == NULL ||
+		    json_check(text, size, &every_rule[i], NULL) == 0);
 		MUST((tree == NULL) == (e.code != 0));
 		e.code = 0;
 		if (tree == NULL)

@@ -33,6 +33,23 @@ static const struct json_rules pure = {.max_bytes = 4096,
     .max_members = 1000,
     .flags = JSON_RULE_NO_SURROGATES};
 
+/* Judged without a tree it is the same, but for a real out of range. */
+static void
+assert_judged(const char *text, size_t len, const struct json_rules *rules,
+    const json_t *tree, const struct error *why)
+{
+	struct error e = {0, ""};
+	int rc = json_check(text, len, rules, &e);
+
+	if (tree != NULL || strstr(why->text, "range of a double") != NULL) {
+		assert_int_equal(0, rc);
+		return;
+	}
+	assert_int_equal(-1, rc);
+	assert_int_equal(why->code, e.code);
+	assert_string_equal(why->text, e.text);
+}
+
 /* Read an exact copy, so that a sanitizer sees a step too far. */
 static json_t *
 read_copy(const char *text, size_t len, const struct json_rules *rules,
@@ -43,6 +60,7 @@ read_copy(const char *text, size_t len, const struct json_rules *rules,
 
 	memset(e, 0, sizeof(*e));
 	tree = json_read(copy, len, rules, e);
+	assert_judged(copy, len, rules, tree, e);
 	free(copy);
 	return tree;
 }
