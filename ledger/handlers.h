@@ -76,6 +76,8 @@ HANDLER(in_doubt);
 HANDLER(next_sending);
 /* reconcile.c */
 HANDLER(listed);
+/* import.c */
+HANDLER(import);
 /* resolve.c */
 HANDLER(resolve);
 /* renewal.c */

@@ -23,6 +23,7 @@
 const handler ledger_handlers[MSG_COUNT] = {
     [MSG_QUERY] = handle_query,
     [MSG_IDENTITY] = handle_identity,
+    [MSG_IMPORT] = handle_import,
     [MSG_RESOLVE] = handle_resolve,
     [MSG_CONNECTION] = handle_connection,
     [MSG_REDISPATCH] = handle_redispatch,

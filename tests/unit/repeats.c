@@ -10,6 +10,10 @@
 #include "tests/unit/repeats.h"
 
 #define HASH "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define IMPORT_OF_TWO                               \
+	"{\"version\":1,\"entries\":["              \
+	"{\"event_id\":101,\"decision\":\"done\"}," \
+	"{\"event_id\":102,\"decision\":\"done\"}]}"
 #define STAMP "2026-01-05T09:10:00.000000000Z"
 #define LATER "2026-01-05T09:20:00.000000000Z"
 
@@ -306,6 +310,11 @@ const struct repeat repeats[] = {
     {guard_doubted, ROLE_SUPERVISOR,
 	{.type = MSG_RESOLVE, .resolve = {NONCE_2, "local:a", 1, "resend", 0}},
 	NULL},
+    {admitted, ROLE_SUPERVISOR,
+	{.type = MSG_IMPORT,
+	    .import = {NONCE_2, "local:a",
+		{IMPORT_OF_TWO, sizeof(IMPORT_OF_TWO) - 1}}},
+	NULL},
     {nothing, ROLE_OUTBOX,
 	{.type = MSG_RENEWAL_HOLD,
 	    .renewal_hold = {NONCE_1, "throttled", STAMP}},
@@ -463,6 +472,10 @@ assert_same_answer(const struct msg *a, const struct msg *b)
 	case MSG_RESOLVED:
 		assert_string_equal(a->resolved.state, b->resolved.state);
 		assert_false(b->resolved.changed);
+		break;
+	case MSG_IMPORTED:
+		assert_memory_equal(
+		    &a->imported, &b->imported, sizeof(a->imported));
 		break;
 	case MSG_INSTRUCTION:
 		assert_int_equal(
