@@ -1,5 +1,4 @@
 #include <sys/file.h>
-#include <sys/stat.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +11,7 @@
 #include "common/buffer.h"
 #include "common/clock.h"
 #include "common/json.h"
+#include "common/lock.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
 #include "supervisor/instance.h"
@@ -83,15 +83,17 @@ instance_runtime_directory(const struct supervisor *sv, struct error *e)
 
 /* ---- the lock ------------------------------------------------------------ */
 
+/* The lock's own file, or with a suffix the note beside it. */
 static char *
-lock_path(const struct supervisor *sv, const char *suffix)
+instance_path(const struct supervisor *sv, const char *suffix)
 {
 	const struct config *c = sv->settings->config;
+	char *lock =
+	    lock_path(sv->paths.state_root, c->account_id, c->agent_id);
 	char *path;
 
-	(void)xasprintf(&path, "%s/instance-%lld-%lld.lock%s",
-	    sv->paths.state_root, (long long)c->account_id,
-	    (long long)c->agent_id, suffix);
+	(void)xasprintf(&path, "%s%s", lock, suffix);
+	free(lock);
 	return path;
 }
 
@@ -101,7 +103,7 @@ holder_read(const struct supervisor *sv, struct holder *h)
 {
 	const struct json_rules rules = {
 	    .max_bytes = NOTE_MAX, .max_depth = 2, .max_members = 32};
-	char *path = lock_path(sv, ".json"), *text;
+	char *path = instance_path(sv, ".json"), *text;
 	struct json_text started, boot;
 	int64_t pid = 0;
 	struct error e;
@@ -152,22 +154,6 @@ held_error(const struct holder *h, bool known, struct error *e)
 	return -1;
 }
 
-/* The lock excludes nobody once its file was unlinked or replaced. */
-static int
-lock_check_file(int fd, const char *path, struct error *e)
-{
-	struct stat held, there;
-
-	if (fstat(fd, &held) == -1 || lstat(path, &there) == -1)
-		return error_errno(e, "%s", path);
-	if (held.st_dev != there.st_dev || held.st_ino != there.st_ino)
-		return error_set(e, "%s: it was replaced", path);
-	if (!S_ISREG(held.st_mode) || held.st_uid != geteuid() ||
-	    (held.st_mode & 077) != 0)
-		return error_set(e, "%s: not a private file of ours", path);
-	return 0;
-}
-
 /* Until the deadline, for the child of a dead supervisor. */
 static int
 lock_wait(const struct supervisor *sv, int fd, struct error *e)
@@ -197,18 +183,12 @@ lock_wait(const struct supervisor *sv, int fd, struct error *e)
 int
 instance_lock(struct supervisor *sv, struct error *e)
 {
-	char *path = lock_path(sv, "");
+	char *path = instance_path(sv, "");
 	int rc = -1;
 
-	sv->lock_fd = open(
-	    path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
-	if (sv->lock_fd == -1 && errno == ELOOP)
-		(void)error_set(e, "%s: a symbolic link", path);
-	else if (sv->lock_fd == -1)
-		(void)error_errno(e, "%s", path);
-	else if (lock_check_file(sv->lock_fd, path, e) == 0 &&
-	    lock_wait(sv, sv->lock_fd, e) == 0 &&
-	    lock_check_file(sv->lock_fd, path, e) == 0)
+	sv->lock_fd = lock_open(path, e);
+	if (sv->lock_fd != -1 && lock_wait(sv, sv->lock_fd, e) == 0 &&
+	    lock_check(sv->lock_fd, path, e) == 0)
 		rc = 0;
 	free(path);
 	return rc;
@@ -237,7 +217,7 @@ note_text(
 void
 instance_note(const struct supervisor *sv)
 {
-	char *path = lock_path(sv, ".json");
+	char *path = instance_path(sv, ".json");
 	struct buffer b = {0};
 	struct identity self;
 	struct error e;
@@ -263,7 +243,7 @@ instance_note(const struct supervisor *sv)
 void
 instance_release(const struct supervisor *sv)
 {
-	char *path = lock_path(sv, ".json");
+	char *path = instance_path(sv, ".json");
 
 	(void)unlink(path);
 	free(path);
