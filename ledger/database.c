@@ -339,6 +339,21 @@ database_close(struct ledger *l)
 	memset(l, 0, sizeof(*l));
 }
 
+int
+database_fold(struct ledger *l, struct error *e)
+{
+	static const struct pragma no_wal = {
+	    "PRAGMA journal_mode = DELETE", "PRAGMA journal_mode", "delete"};
+
+	if (sqlite3_wal_checkpoint_v2(l->db, NULL, SQLITE_CHECKPOINT_TRUNCATE,
+		NULL, NULL) == SQLITE_OK &&
+	    exec_patiently(l->db, no_wal.set) == SQLITE_OK &&
+	    pragma_holds(l->db, &no_wal))
+		return 0;
+	return error_set(
+	    e, DATABASE_NAME ": not in one file: %s", sqlite3_errmsg(l->db));
+}
+
 void
 database_checkpoint(struct ledger *l)
 {

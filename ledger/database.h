@@ -45,6 +45,12 @@ enum open_result database_open_readonly(
 
 void database_close(struct ledger *l);
 
+/*
+ * Bring everything into the one file, without a WAL, so that it may be moved
+ * once it is closed. -1 with E, also while somebody else reads it.
+ */
+int database_fold(struct ledger *l, struct error *e);
+
 /* Move what the WAL holds into the file, as far as no reader hinders. */
 void database_checkpoint(struct ledger *l);
 

@@ -16,6 +16,7 @@
 #include "ledger/database.h"
 #include "ledger/inspect.h"
 #include "ledger/machine.h"
+#include "ledger/promote.h"
 #include "ledger/query.h"
 
 #define EVENTS_MOST 1000
@@ -30,7 +31,8 @@ static const char usage_text[] =
     "       connectd-ledger --print-lifecycle\n"
     "       connectd-ledger [--insecure] --inspect DIR status\n"
     "       connectd-ledger [--insecure] --inspect DIR events [COUNT]\n"
-    "       connectd-ledger [--insecure] --inspect DIR show EVENT\n";
+    "       connectd-ledger [--insecure] --inspect DIR show EVENT\n"
+    "       connectd-ledger [--insecure] --promote SHADOW_DIR DIR --by NAME\n";
 
 static int
 usage(void)
@@ -122,9 +124,8 @@ answer_question(struct ledger *l, const struct question *q)
 	return EXIT_OK;
 }
 
-/* What a role's start does for it: nothing is opened for a seed later. */
-static int
-process_init(struct error *e)
+int
+inspect_process_init(struct error *e)
 {
 	size_t seed = 0;
 
@@ -154,7 +155,7 @@ inspect(const struct question *q)
 		log_warnx("no connector ledger in %s", log_safe(q->dir));
 		return EXIT_NOT_RUNNING;
 	}
-	if (process_init(&e) == -1 ||
+	if (inspect_process_init(&e) == -1 ||
 	    sandbox_enter(&inspect_profile, q->dir, q->insecure, &walls, &e) ==
 		-1)
 		return complain(EXIT_WALLS, &e);
@@ -183,6 +184,24 @@ print(int (*what)(FILE *out))
 							   : EXIT_OK;
 }
 
+/* --promote has words of its own. */
+static int
+promote_words(char *const *words)
+{
+	bool insecure = *words != NULL && strcmp(*words, "--insecure") == 0;
+	int code = promote_main(words + insecure + 1, insecure);
+
+	return code == EXIT_USAGE ? usage() : code;
+}
+
+static bool
+is_promote(char *const *words)
+{
+	if (*words != NULL && strcmp(*words, "--insecure") == 0)
+		words++;
+	return *words != NULL && strcmp(*words, "--promote") == 0;
+}
+
 int
 inspect_main(int argc, char **argv)
 {
@@ -193,6 +212,8 @@ inspect_main(int argc, char **argv)
 		return print(schema_print);
 	if (argc == 2 && strcmp(argv[1], "--print-lifecycle") == 0)
 		return print(machines_print);
+	if (is_promote(argv + 1))
+		return promote_words(argv + 1);
 	if (question_read(argv + 1, &q) == -1)
 		return usage();
 	return inspect(&q);
