@@ -23,6 +23,22 @@ adopt_posted(struct ledger *l, int64_t intent_id)
 	return rc == 1 ? adopt_own(l, row_int(row, 0), row_int(row, 1)) : rc;
 }
 
+/* What stands there and is no reply of this worker to this event. */
+static int
+others_words_read(struct ledger *l, struct answer *a, int64_t task_id,
+    struct msg_adoptable *is)
+{
+	struct blob words;
+
+	if (sql_first(l, STMT_ADOPT_OTHERS_WORDS,
+		WITH(v_text(is->message_kind), v_int(is->recording_id),
+		    v_int(task_id), v_int(is->event_id))) != 1)
+		return -1;
+	words = row_blob(sql_row(l, STMT_ADOPT_OTHERS_WORDS), 0);
+	is->own = answer_blob(a, words.bytes, words.len);
+	return 0;
+}
+
 /* Where to look, and between which moments. */
 int
 handle_adoptable_next(
@@ -31,6 +47,7 @@ handle_adoptable_next(
 	const struct msg_adoptable_next *m = &q->m->adoptable_next;
 	struct msg_adoptable *is = &a->reply.adoptable;
 	sqlite3_stmt *row;
+	int64_t task_id;
 	int rc;
 
 	a->reply.type = MSG_ADOPTABLE;
@@ -44,10 +61,11 @@ handle_adoptable_next(
 	is->bucket_id = row_int(row, 1);
 	is->message_kind = answer_text(a, row_text(row, 2));
 	is->recording_id = row_int(row, 3);
-	is->since = answer_text(a, row_text(row, 4));
-	is->before = answer_text(a, row_text(row, 5));
-	is->ack_id = row_opt(row, 6);
-	return 0;
+	task_id = row_int(row, 4);
+	is->since = answer_text(a, row_text(row, 5));
+	is->before = answer_text(a, row_text(row, 6));
+	is->ack_id = row_opt(row, 7);
+	return others_words_read(l, a, task_id, is);
 }
 
 /* The row that a reply is to be linked to. */

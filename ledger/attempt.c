@@ -24,9 +24,9 @@ static const struct edge edges[] = {
 	    "the task; boot_id, run_id, containment"},
 	{"launching", "running", "RUNNING", "",
 	    "running_at, the process's identity, session_id"},
-	{"launching, running", "ended", "END",
+	{"launching, running", "ended", "END, or SETTLE as lost",
 	    "one of five stop reasons; spawn_failed only with failed",
-	    "the task's settlement"},
+	    "the task's settlement; SETTLE a decision, before"},
 };
 /* clang-format on */
 

@@ -57,6 +57,7 @@ HANDLER(end);
 /* adopt.c */
 HANDLER(adoptable_next);
 HANDLER(adopt);
+HANDLER(settle);
 /* worker.c */
 HANDLER(bind);
 HANDLER(get_dispatch);

@@ -51,6 +51,7 @@ const handler ledger_handlers[MSG_COUNT] = {
     [MSG_EXPOSE] = handle_expose,
     [MSG_RUNNING] = handle_running,
     [MSG_END] = handle_end,
+    [MSG_SETTLE] = handle_settle,
     [MSG_REKEY] = handle_rekey,
     [MSG_TAKE_OVER] = handle_take_over,
     [MSG_PROGRESS] = handle_progress,

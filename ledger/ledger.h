@@ -26,6 +26,8 @@
  *	attempt.c	an attempt at work: RUNNING to NEXT_LIVE, IDENTITY
  *	settle.c	END: what an attempt's end makes of its records
  *	adopt.c		ADOPT: a reply beside an outcome that is unknown
+ *	attempt.c	RUNNING, PROGRESS, REFUSAL, NEXT_LIVE, IDENTITY
+ *	settle.c	END, SETTLE: what an attempt's end makes of its records
  *	worker.c	BIND, GET_DISPATCH, ACK_DISPATCH, THREAD_OF
  *	complete.c	COMPLETE_DISPATCH: the outcome a worker reports
  *	post.c		POST: what a worker asks to post

@@ -276,3 +276,66 @@ handle_end(struct ledger *l, const struct request *q, struct answer *a)
 		return rc == -1 ? -1 : 0;
 	return settled_read(l, a, m->attempt);
 }
+
+/* ---- by a person --------------------------------------------------------- */
+
+static int
+settled_tell(
+    struct ledger *l, struct answer *a, int64_t task_id, const char *attempt)
+{
+	if (settled_read(l, a, attempt) == -1)
+		return -1;
+	a->reply.attempt_settled =
+	    (struct msg_attempt_settled){task_id, a->reply.ended.unknown};
+	a->reply.type = MSG_ATTEMPT_SETTLED;
+	return 0;
+}
+
+static int
+settle_by_person(struct ledger *l, struct answer *a, const struct msg_settle *m,
+    int64_t task_id)
+{
+	const struct msg_end end = {
+	    .attempt = m->attempt, .stop_reason = "lost"};
+	struct settling s = {.end = &end, .task_id = task_id};
+	int rc;
+
+	if (sql_run(l, STMT_DECISION_SETTLE,
+		WITH(v_text(m->nonce), v_text(m->attempt), v_text(m->by),
+		    v_text(l->now), v_int(task_id))) == -1)
+		return -1;
+	rc = settle(l, a, &s);
+	free(s.rows);
+	if (rc == -1 || answer_failed(a))
+		return rc == -1 ? -1 : 0;
+	answer_notice(a, MSG_ATTEMPT_OVER, 0, m->attempt);
+	return settled_tell(l, a, task_id, m->attempt);
+}
+
+int
+handle_settle(struct ledger *l, const struct request *q, struct answer *a)
+{
+	const struct msg_settle *m = &q->m->settle;
+	int64_t task_id, is_repeat;
+	const char *state;
+
+	if (sql_number(l, STMT_IS_SETTLED_BY,
+		WITH(v_text(m->nonce), v_text(m->attempt)), &is_repeat) == -1)
+		return -1;
+	switch (sql_first(l, STMT_ATTEMPT_TASK, WITH(v_text(m->attempt)))) {
+	case -1:
+		return -1;
+	case 0:
+		return answer_fail(a, "not_found", "no such attempt");
+	default:
+		break;
+	}
+	task_id = row_int(sql_row(l, STMT_ATTEMPT_TASK), 0);
+	state = row_text(sql_row(l, STMT_ATTEMPT_TASK), 1);
+	if (is_repeat)
+		return settled_tell(l, a, task_id, m->attempt);
+	if (strcmp(state, "ended") == 0)
+		return answer_fail(
+		    a, "refused", "attempt %s has ended already", m->attempt);
+	return settle_by_person(l, a, m, task_id);
+}

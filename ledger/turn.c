@@ -311,11 +311,12 @@ group_send_lines(struct turn *t, struct waiting *first, size_t count)
 		t->ops->lines_end(t->arg);
 }
 
-/* One of a kind is as good as many, but for those that name their own. */
+/* One that names an attempt says nothing of another. */
 static bool
-notice_is_own(enum msg_type type)
+notice_is_its_own(enum msg_type type)
 {
-	return type == MSG_POST_SETTLED || type == MSG_SUPERSEDED;
+	return type == MSG_POST_SETTLED || type == MSG_ATTEMPT_OVER ||
+	    type == MSG_SUPERSEDED;
 }
 
 /* Notices are level-triggered; only an mcpd's goes to one of many peers. */
@@ -327,7 +328,7 @@ group_send_notices(struct turn *t, const struct answer *a, bool *told)
 	STAILQ_FOREACH (n, &a->notices, entry) {
 		struct msg m = {.type = n->type};
 
-		if (!notice_is_own(n->type) && told[n->type])
+		if (!notice_is_its_own(n->type) && told[n->type])
 			continue;
 		told[n->type] = true;
 		switch (n->type) {
@@ -345,6 +346,9 @@ group_send_notices(struct turn *t, const struct answer *a, bool *told)
 			break;
 		case MSG_SUPERSEDED:
 			m.superseded.attempt = n->attempt;
+			break;
+		case MSG_ATTEMPT_OVER:
+			m.attempt_over.attempt = n->attempt;
 			break;
 		default:
 			fatalx("%s is no notice of ours", msg_name(n->type));

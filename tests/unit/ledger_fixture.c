@@ -110,6 +110,10 @@ take_notice(const char *attempt, struct msg *m, void *arg)
 		assert_string_equal("", attempt); /* for the dispatcher */
 		attempt = m->superseded.attempt;
 		break;
+	case MSG_ATTEMPT_OVER:
+		assert_string_equal("", attempt);
+		attempt = m->attempt_over.attempt;
+		break;
 	default:
 		n->id = m->post_settled.intent_id;
 		break;

@@ -289,6 +289,8 @@ const struct repeat repeats[] = {
 	NULL},
     {unreported, ROLE_DISPATCHER,
 	{.type = MSG_ADOPT, .adopt = {ATT_1, 101, 77}}, NULL},
+    {launched, ROLE_SUPERVISOR,
+	{.type = MSG_SETTLE, .settle = {NONCE_2, "local:a", ATT_1}}, NULL},
     {guard_due, ROLE_OUTBOX, {.type = MSG_CLAIM, .claim = {NONCE_1, 0}}, NULL},
     {guard_claimed, ROLE_OUTBOX,
 	{.type = MSG_RECEIPT, .receipt = {1, NONCE_1, 77}}, NULL},
@@ -461,6 +463,10 @@ assert_same_answer(const struct msg *a, const struct msg *b)
 		assert_string_equal(a->ended.stop_reason, b->ended.stop_reason);
 		assert_int_equal(a->ended.unknown, b->ended.unknown);
 		assert_int_equal(a->ended.withdrawn, b->ended.withdrawn);
+		break;
+	case MSG_ATTEMPT_SETTLED:
+		assert_int_equal(
+		    a->attempt_settled.unknown, b->attempt_settled.unknown);
 		break;
 	case MSG_CLAIMED:
 		assert_true(b->claimed.found);

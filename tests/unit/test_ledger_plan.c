@@ -26,6 +26,7 @@ static const struct {
     /* A foreign key's other side, skipped while no key dangles. */
     {STMT_TASK_INSERT, "outbox"},
     {STMT_ATTEMPT_INSERT, "outbox"},
+    {STMT_DECISION_SETTLE, "events"},
     /* From the greatest id down, and ended by LIMIT. */
     {STMT_EVENTS_LAST, "e"},
 };

@@ -344,6 +344,65 @@ an_end_frees_conversation_and_directory(void **state)
 	assert_string_not_equal("", launch(f, 102, ATT_2));
 }
 
+static struct msg *
+settle_as(struct fixture *f, const char *nonce, const char *attempt)
+{
+	struct msg m = {.type = MSG_SETTLE};
+
+	m.settle = (struct msg_settle){nonce, "local:ann", attempt};
+	return fixture_ask(f, &m, ROLE_SUPERVISOR, "");
+}
+
+/* How often the dispatcher was told to let ATTEMPT go. */
+static int
+told_of_end(const struct fixture *f, const char *attempt)
+{
+	int count = 0;
+	size_t i;
+
+	for (i = 0; i < f->notice_count; i++)
+		count += f->notices[i].type == MSG_ATTEMPT_OVER &&
+		    strcmp(f->notices[i].attempt, attempt) == 0;
+	return count;
+}
+
+/* Nobody can identify it; a person has looked: lost, and its work unknown. */
+static void
+a_person_settles_what_nobody_can(void **state)
+{
+	struct fixture *f = *state;
+	struct msg *is;
+
+	(void)record_event(f, 101);
+	(void)admit_event(f, 101, "k");
+	(void)launch(f, 101, ATT_1);
+	fixture_forget(f);
+	is = settle_as(f, NONCE_1, ATT_1);
+	assert_int_equal(MSG_ATTEMPT_SETTLED, is->type);
+	assert_int_equal(1, is->attempt_settled.task_id);
+	assert_int_equal(1, is->attempt_settled.unknown);
+	assert_string_equal("completed", state_of(f, 101));
+	assert_string_equal("ended lost 0",
+	    sql_get(f,
+		"SELECT state || ' ' || stop_reason || ' ' || spawn_failed"
+		" FROM attempts"));
+	assert_string_equal("settle local:ann launching ended " ATT_1,
+	    sql_get(f,
+		"SELECT action || ' ' || decided_by || ' ' || from_state ||"
+		" ' ' || to_state || ' ' || attempt_id FROM decisions"));
+	assert_int_equal(1,
+	    sql_int(
+		f, "SELECT COUNT(*) FROM outbox WHERE kind = 'completion'"));
+	assert_int_equal(1, told_of_end(f, ATT_1));
+	/* The same decision again, and another one. */
+	is = settle_as(f, NONCE_1, ATT_1);
+	assert_int_equal(MSG_ATTEMPT_SETTLED, is->type);
+	assert_int_equal(1, is->attempt_settled.unknown);
+	assert_failed(settle_as(f, NONCE_2, ATT_1), "refused");
+	assert_failed(settle_as(f, NONCE_2, ATT_2), "not_found");
+	assert_int_equal(1, sql_int(f, "SELECT COUNT(*) FROM decisions"));
+}
+
 int
 main(void)
 {
@@ -355,6 +414,7 @@ main(void)
 	    T("I11", unknown_work_does_not_start_again),
 	    T("T27", a_process_that_failed_its_handshake_is_not_tried_again),
 	    T("I8", an_end_leaves_nothing_live),
+	    TEST(a_person_settles_what_nobody_can),
 	    TEST(a_reported_outcome_stands),
 	    T("I11", pulled_and_acknowledged_work_is_unknown_too),
 	    TEST(what_nobody_saw_goes_back),
