@@ -10,6 +10,21 @@
 #define EVENTS_MOST 1000
 #define FD_LEAST 3
 
+static const char *
+flags_usage(unsigned flags)
+{
+	switch (flags) {
+	case 0:
+		return "";
+	case FLAG_FD:
+		return " --fd N";
+	case FLAG_GONE:
+		return " --gone";
+	default:
+		return " [-f] [-n COUNT]";
+	}
+}
+
 void
 words_usage(const struct command *commands, FILE *out)
 {
@@ -21,10 +36,7 @@ words_usage(const struct command *commands, FILE *out)
 		(void)fprintf(out, "  %s%s%s%s\n      %s\n", c->name,
 		    c->argument == NULL ? "" : " ",
 		    c->argument == NULL ? "" : c->argument,
-		    c->flags == 0             ? ""
-			: c->flags == FLAG_FD ? " --fd N"
-					      : " [-f] [-n COUNT]",
-		    c->what);
+		    flags_usage(c->flags), c->what);
 }
 
 static const struct option long_options[] = {
@@ -33,6 +45,7 @@ static const struct option long_options[] = {
     {"follow", no_argument, NULL, 'f'},
     {"count", required_argument, NULL, 'n'},
     {"fd", required_argument, NULL, 'd'},
+    {"gone", no_argument, NULL, 'g'},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
@@ -114,6 +127,10 @@ flags_read(
 				    e, "a descriptor is 3 or more", "--fd");
 			*flags |= FLAG_FD;
 			break;
+		case 'g':
+			w->gone = true;
+			*flags |= FLAG_GONE;
+			break;
 		case 'h':
 			w->help = true;
 			break;
@@ -125,6 +142,26 @@ flags_read(
 			    e, "no such flag", log_safe(argv[optind - 1]));
 		}
 	}
+	return 0;
+}
+
+/* What follows the command's name. */
+static int
+arguments_take(int argc, char *argv[], struct wish *w, struct error *e)
+{
+	int count = argc - optind - 1, most = w->command->most;
+
+	if (w->command->argument == NULL && count > 0)
+		return wrong(e, "takes no argument", w->command->name);
+	if (w->command->argument == NULL)
+		return 0;
+	if (most <= 1 && count != 1)
+		return wrong(e, "takes one argument", w->command->name);
+	if (count < 1 || count > (most < 1 ? 1 : most))
+		return error_set(
+		    e, "%s takes %s", w->command->name, w->command->argument);
+	w->argument = argv[optind + 1];
+	w->more = argv + optind + 2;
 	return 0;
 }
 
@@ -151,17 +188,15 @@ words_read(int argc, char *argv[], const struct command *commands,
 		return wrong(e, "takes no such flag", w->command->name);
 	if ((w->command->flags & FLAG_FD & ~flags) != 0)
 		return wrong(e, "--fd is missing", w->command->name);
-	if (optind + 1 < argc)
-		w->argument = argv[optind + 1];
-	if ((w->argument == NULL) != (w->command->argument == NULL) ||
-	    optind + 2 < argc)
+	if ((w->command->flags & FLAG_GONE & ~flags) != 0)
 		return wrong(e,
-		    w->command->argument == NULL ? "takes no argument"
-						 : "takes one argument",
+		    "--gone is missing: say that nothing of it runs",
 		    w->command->name);
+	if (arguments_take(argc, argv, w, e) == -1)
+		return -1;
 	if (w->command->takes_event &&
 	    number_read(w->argument, 1, INT64_MAX, &event) == -1)
-		return wrong(e, "no event id", log_safe(w->argument));
+		return wrong(e, "is no id", log_safe(w->argument));
 	if (w->profile == NULL && w->command->needs_profile)
 		return wrong(e, "the profile must be named: -P PROFILE", "");
 	if (w->profile != NULL && !path_profile_ok(w->profile))

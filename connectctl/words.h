@@ -12,17 +12,19 @@
 struct wish {
 	const struct command *command;
 	const char *profile;
-	const char *argument; /* NULL: none */
-	bool json, follow, help;
+	const char *argument; /* the first; NULL: none */
+	char **more;          /* the others, NULL behind the last */
+	bool json, follow, help, gone;
 	int64_t count, fd;
 };
 
-/* FLAG_FD is needed where it is taken. */
-enum flag { FLAG_FOLLOW = 1, FLAG_COUNT = 2, FLAG_FD = 4 };
+/* FLAG_FD and FLAG_GONE are needed where they are taken. */
+enum flag { FLAG_FOLLOW = 1, FLAG_COUNT = 2, FLAG_FD = 4, FLAG_GONE = 8 };
 
 struct command {
 	const char *name;
-	const char *argument; /* its name in the usage, NULL: takes none */
+	const char *argument; /* in the usage; NULL: takes none */
+	int most;             /* arguments, where it takes more than one */
 	unsigned flags;       /* of enum flag, that it takes */
 	const char *what;
 	bool needs_profile, takes_event;

@@ -4,6 +4,7 @@
 
 #include "common/log.h"
 #include "supervisor/attempt.h"
+#include "supervisor/control.h"
 
 static void act_respawn_mcpd(struct attempt *a);
 static void act_prepared(struct attempt *a);
@@ -29,7 +30,7 @@ static void act_orphaned_unstarted(struct attempt *a);
  * An attempt's life. Blanks are decisions: a worker is started once and only
  * when its mcpd has been ready; nothing is started of what is ending; an mcpd
  * that goes while an attempt ends is not missed; a held tree stays held until
- * the dispatcher asks again.
+ * the dispatcher asks again, or a person takes it upon himself.
  */
 static void (*const actions[ATTEMPT_STATE_COUNT][ATTEMPT_EVENT_COUNT])(
     struct attempt *) = {
@@ -98,6 +99,7 @@ static void (*const actions[ATTEMPT_STATE_COUNT][ATTEMPT_EVENT_COUNT])(
 	    [ATTEMPT_END_TREE] = act_end_tree,
 	    [ATTEMPT_MCPD_READY] = act_mcpd_ready,
 	    [ATTEMPT_LEADER_ENDED] = act_tell_end,
+	    [ATTEMPT_SETTLED] = act_tree_gone,
 	},
     [ATTEMPT_DRAINING] =
 	{
@@ -168,6 +170,7 @@ attempt_answer_fate(struct attempt *a, const char *text)
 {
 	struct msg m = {.type = MSG_TREE_IS};
 
+	control_attempt_over(a->sv->control, a->id, a->fate);
 	if (!a->end_asked.is_open)
 		return;
 	a->end_asked.is_open = false;

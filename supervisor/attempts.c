@@ -282,6 +282,29 @@ attempts_hold_pid(struct supervisor *sv, pid_t pid)
 	return result;
 }
 
+enum fate
+attempts_fate(const struct supervisor *sv, const char *attempt)
+{
+	const struct attempt *a = attempt_find(sv, attempt);
+	enum fate fate;
+
+	if (a != NULL)
+		return a->state == ATTEMPT_HELD ? FATE_HELD : FATE_OPEN;
+	fate = past_get(&attempts.past, attempt);
+	return fate == FATE_OPEN ? FATE_HELD : fate;
+}
+
+void
+attempts_settled(struct supervisor *sv, const char *attempt)
+{
+	struct attempt *a = attempt_find(sv, attempt);
+
+	if (a != NULL)
+		attempt_happens(a, ATTEMPT_SETTLED);
+	else
+		past_put(&attempts.past, attempt, FATE_GONE);
+}
+
 size_t
 attempts_live(const struct supervisor *sv)
 {

@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include "supervisor/control.h"
+#include "supervisor/past.h"
 
 struct client {
 	TAILQ_ENTRY(client) entry;
@@ -24,6 +25,13 @@ struct client {
 	/* What its request waits for; nothing more is read meanwhile. */
 	uint64_t query; /* of the ledger; 0: none */
 	bool asks_status;
+	const char *overdue; /* what is said when no answer comes */
+	/* What it decides of an attempt, while that is being looked at. */
+	struct {
+		char attempt[ATTEMPT_ID_LEN + 1], nonce[33];
+	} settles;
+	/* The attempt whose end it is told of; "": none. */
+	char awaits[ATTEMPT_ID_LEN + 1];
 	const struct child *restarts;
 	int64_t restarts_generation; /* of the life before */
 	struct event *patience;      /* the ledger does not answer */
@@ -61,5 +69,8 @@ void command_run(struct client *client, const char *line, size_t len);
 void command_child_changed(struct client *client, const struct child *c);
 /* CLIENT goes away: nothing may answer it any more. */
 void command_forget(struct client *client);
+/* An attempt's tree is gone, or cannot be proved gone. */
+void command_attempt_over(
+    struct client *client, const char *attempt, enum fate fate);
 
 #endif

@@ -4,26 +4,18 @@
 #include <unistd.h>
 
 #include "common/build_id.h"
-#include "common/json.h"
 #include "common/log.h"
 #include "supervisor/child.h"
-#include "supervisor/client.h"
-#include "supervisor/past.h"
+#include "supervisor/command.h"
 #include "supervisor/status.h"
 #include "supervisor/watchdog.h"
 
-struct request {
-	int64_t event; /* 0: not given */
-	int64_t count;
-	bool follow;
-	struct json_text role; /* bytes NULL: not given */
-	struct json_text attempt;
-};
+#define LEDGER_SILENT "the ledger does not answer; see `connectctl status`"
 
 struct command {
 	const char *name;
 	bool changes; /* needs CONTROL_CHANGE */
-	void (*run)(struct client *client, const struct request *r);
+	void (*run)(struct client *client, const struct command_request *r);
 };
 
 /* ---- what the ledger is asked -------------------------------------------- */
@@ -38,6 +30,7 @@ command_forget(struct client *client)
 	client->query = 0;
 	client->restarts = NULL;
 	client->will_follow = false;
+	client->awaits[0] = '\0';
 	if (client->patience != NULL)
 		event_free(client->patience);
 	client->patience = NULL;
@@ -67,21 +60,40 @@ status_answer(struct client *client, const char *ledger, size_t len)
 	buffer_free(&b);
 }
 
+/* FAILED's reasons as the control socket's words; any other is `failed`. */
+static const struct {
+	const char *reason, *word;
+} failed_words[] = {
+    {"not_found", "not_found"},
+    {"refused", "refused"},
+    {"busy", "busy"},
+};
+
+void
+command_failed(struct client *client, const struct msg_failed *failed)
+{
+	const char *word = "failed";
+	size_t i;
+
+	for (i = 0; i < sizeof(failed_words) / sizeof(failed_words[0]); i++) {
+		if (strcmp(failed->reason, failed_words[i].reason) == 0)
+			word = failed_words[i].word;
+	}
+	command_forget(client);
+	client_refuse(client, word, "%s", failed->text);
+}
+
+/* Status is told without the ledger's part, too. */
 static void
-query_failed(struct client *client, const struct msg_failed *failed)
+ledger_silent(struct client *client)
 {
 	bool is_status = client->asks_status;
 
 	command_forget(client);
 	if (is_status)
 		status_answer(client, NULL, 0);
-	else if (failed != NULL && strcmp(failed->reason, "not_found") == 0)
-		client_refuse(client, "not_found", "%s", failed->text);
-	else if (failed != NULL)
-		client_refuse(client, "failed", "%s", failed->text);
 	else
-		client_refuse(client, "unavailable",
-		    "the ledger does not answer; see `connectctl status`");
+		client_refuse(client, "unavailable", "%s", client->overdue);
 }
 
 /* From the answer on it follows: the lines behind it are those after it. */
@@ -92,13 +104,17 @@ query_answered(struct peer *peer, struct msg *reply, void *arg)
 	bool is_status = client->asks_status, follow = client->will_follow;
 
 	client->query = 0;
+	if (reply->type == MSG_FAILED && is_status) {
+		ledger_silent(client);
+		return;
+	}
 	if (reply->type == MSG_FAILED) {
-		query_failed(client, &reply->failed);
+		command_failed(client, &reply->failed);
 		return;
 	}
 	if (!is_one_line(&reply->answer.json)) {
 		child_happens(child_of_peer(client->sv, peer), CHILD_WRONG);
-		query_failed(client, NULL);
+		ledger_silent(client);
 		return;
 	}
 	command_forget(client);
@@ -112,28 +128,31 @@ query_answered(struct peer *peer, struct msg *reply, void *arg)
 }
 
 static void
-query_overdue(evutil_socket_t fd, short what, void *arg)
+on_overdue(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd;
 	(void)what;
-	query_failed(arg, NULL);
+	ledger_silent(arg);
 }
 
 /* A ledger that is not there is not waited for. */
-static void
-ledger_put(struct client *client, struct msg *m, peer_answer answered)
+void
+command_ask_ledger(struct client *client, struct msg *m, peer_answer answered,
+    const char *overdue)
 {
 	const struct timeval tv = {
 	    CONTROL_QUERY_MS / 1000, CONTROL_QUERY_MS % 1000 * 1000};
 	struct child *ledger = client->sv->children[ROLE_LEDGER];
 
+	client->overdue = overdue;
 	if (ledger == NULL || ledger->state != CHILD_READY ||
 	    peer_room(ledger->peer) == 0) {
-		query_failed(client, NULL);
+		client->overdue = LEDGER_SILENT;
+		ledger_silent(client);
 		return;
 	}
 	client_waits(client);
-	client->patience = evtimer_new(client->sv->base, query_overdue, client);
+	client->patience = evtimer_new(client->sv->base, on_overdue, client);
 	if (client->patience == NULL)
 		fatalx("control socket: no event");
 	(void)evtimer_add(client->patience, &tv);
@@ -142,87 +161,48 @@ ledger_put(struct client *client, struct msg *m, peer_answer answered)
 }
 
 static void
-ledger_ask(struct client *client, const char *what, const struct request *r)
+ledger_query(
+    struct client *client, const char *what, const struct command_request *r)
 {
 	struct msg m = {.type = MSG_QUERY};
 
 	m.query.what = what;
 	m.query.event_id = r->event;
 	m.query.count = r->count;
-	ledger_put(client, &m, query_answered);
+	command_ask_ledger(client, &m, query_answered, LEDGER_SILENT);
 }
 
 static void
-run_status(struct client *client, const struct request *r)
+run_status(struct client *client, const struct command_request *r)
 {
 	client->asks_status = true;
 	watchdog_ask(client->sv);
-	ledger_ask(client, "status", r);
+	ledger_query(client, "status", r);
 }
 
 static void
-run_events(struct client *client, const struct request *r)
+run_events(struct client *client, const struct command_request *r)
 {
 	client->asks_status = false;
 	client->will_follow = r->follow;
-	ledger_ask(client, "events", r);
+	ledger_query(client, "events", r);
 }
 
 static void
-run_show(struct client *client, const struct request *r)
+run_show(struct client *client, const struct command_request *r)
 {
 	client->asks_status = false;
 	if (r->event == 0)
 		client_refuse(client, "usage", "show: `event` is missing");
 	else
-		ledger_ask(client, "show", r);
-}
-
-/* The pipe goes on as it came: the token itself is not ours to read. */
-static void
-token_answered(struct peer *peer, struct msg *reply, void *arg)
-{
-	struct client *client = arg;
-	struct buffer b = {0};
-
-	(void)peer;
-	client->query = 0;
-	if (reply->type == MSG_FAILED) {
-		query_failed(client, &reply->failed);
-		return;
-	}
-	command_forget(client);
-	log_info("uid %ld has taken task %lld over", (long)client->uid,
-	    (long long)reply->taken_over.task_id);
-	buffer_printf(
-	    &b, "{\"task_id\":%lld}", (long long)reply->taken_over.task_id);
-	client_reply_fd(client, b.bytes, b.len, reply->taken_over.token);
-	reply->taken_over.token = -1;
-	buffer_free(&b);
-}
-
-static void
-run_token(struct client *client, const struct request *r)
-{
-	struct msg m = {.type = MSG_TAKE_OVER};
-
-	client->asks_status = false;
-	if (r->attempt.len != ATTEMPT_ID_LEN || r->attempt.has_nul) {
-		client_refuse(client, "usage", "token: `attempt` is no id");
-	} else if (!client_is_quiet(client)) {
-		client_refuse(client, "busy",
-		    "token: on a connection of its own, please");
-	} else {
-		m.take_over.attempt = r->attempt.bytes;
-		ledger_put(client, &m, token_answered);
-	}
+		ledger_query(client, "show", r);
 }
 
 /* ---- what the supervisor does itself ------------------------------------- */
 
 /* The answer first; the end of the connection is the end of the process. */
 static void
-run_stop(struct client *client, const struct request *r)
+run_stop(struct client *client, const struct command_request *r)
 {
 	struct supervisor *sv = client->sv;
 	struct buffer b = {0};
@@ -267,7 +247,7 @@ command_child_changed(struct client *client, const struct child *c)
 }
 
 static void
-run_restart(struct client *client, const struct request *r)
+run_restart(struct client *client, const struct command_request *r)
 {
 	struct supervisor *sv = client->sv;
 	enum role_id role = ROLE_COUNT;
@@ -295,7 +275,7 @@ run_restart(struct client *client, const struct request *r)
 }
 
 static void
-run_reload(struct client *client, const struct request *r)
+run_reload(struct client *client, const struct command_request *r)
 {
 	struct supervisor *sv = client->sv;
 	struct buffer b = {0};
@@ -313,7 +293,7 @@ run_reload(struct client *client, const struct request *r)
 }
 
 static void
-run_version(struct client *client, const struct request *r)
+run_version(struct client *client, const struct command_request *r)
 {
 	struct buffer b = {0};
 
@@ -333,14 +313,18 @@ static const struct command commands[] = {
     {"events", false, run_events},
     {"show", false, run_show},
     {"version", false, run_version},
+    {"redispatch", true, run_redispatch},
+    {"discard", true, run_discard},
+    {"resolve", true, run_resolve},
+    {"settle", true, run_settle},
     {"stop", true, run_stop},
     {"restart", true, run_restart},
     {"reload", true, run_reload},
     {"token", true, run_token},
 };
 
-static const char *const members[] = {
-    "command", "event", "count", "follow", "role", "attempt"};
+static const char *const members[] = {"command", "event", "count", "follow",
+    "role", "intent", "receipt", "nonce", "resolution", "attempt", "gone"};
 
 static const struct command *
 command_find(const struct json_text *name)
@@ -374,9 +358,29 @@ request_check_members(json_t *object, struct error *e)
 	return 0;
 }
 
+/* What only decisions have. */
 static int
-request_read(
-    json_t *object, struct json_text *name, struct request *r, struct error *e)
+decision_read(json_t *object, struct command_request *r, struct error *e)
+{
+	if (json_member_id(
+		object, "intent", JSON_MAY_BE_ABSENT, &r->intent, e) == -1 ||
+	    json_member_id(
+		object, "receipt", JSON_MAY_BE_ABSENT, &r->receipt, e) == -1 ||
+	    json_member_string(
+		object, "nonce", JSON_MAY_BE_ABSENT, &r->nonce, e) == -1 ||
+	    json_member_string(object, "resolution", JSON_MAY_BE_ABSENT,
+		&r->resolution, e) == -1 ||
+	    json_member_string(
+		object, "attempt", JSON_MAY_BE_ABSENT, &r->attempt, e) == -1 ||
+	    json_member_bool(object, "gone", JSON_MAY_BE_ABSENT, &r->gone, e) ==
+		-1)
+		return -1;
+	return 0;
+}
+
+static int
+request_read(json_t *object, struct json_text *name, struct command_request *r,
+    struct error *e)
 {
 	if (!json_is_object(object))
 		return error_set(e, "a request is an object");
@@ -391,8 +395,7 @@ request_read(
 		object, "follow", JSON_MAY_BE_ABSENT, &r->follow, e) == -1 ||
 	    json_member_string(
 		object, "role", JSON_MAY_BE_ABSENT, &r->role, e) == -1 ||
-	    json_member_string(
-		object, "attempt", JSON_MAY_BE_ABSENT, &r->attempt, e) == -1)
+	    decision_read(object, r, e) == -1)
 		return -1;
 	if (r->count < 0 || r->count > CONTROL_EVENTS_MAX)
 		return error_set(
@@ -403,7 +406,7 @@ request_read(
 static void
 command_execute(struct client *client, json_t *object)
 {
-	struct request r = {.count = 20};
+	struct command_request r = {.count = 20};
 	const struct command *command;
 	struct json_text name;
 	struct error e;

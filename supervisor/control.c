@@ -233,3 +233,18 @@ control_child_changed(struct control *control, const struct child *c)
 		command_child_changed(client, c);
 	}
 }
+
+void
+control_attempt_over(
+    struct control *control, const char *attempt, enum fate fate)
+{
+	struct client *client, *next;
+
+	if (control == NULL)
+		return;
+	for (client = TAILQ_FIRST(&control->clients); client != NULL;
+	     client = next) {
+		next = TAILQ_NEXT(client, entry);
+		command_attempt_over(client, attempt, fate);
+	}
+}

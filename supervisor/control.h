@@ -4,6 +4,7 @@
 
 #include "supervisor/control_wire.h"
 #include "supervisor/kernel.h"
+#include "supervisor/past.h"
 #include "supervisor/supervisor.h"
 
 /* Make the socket and serve it. EADDRINUSE in e->code: another one does. */
@@ -14,6 +15,10 @@ void control_close(struct supervisor *sv);
 void control_publish(struct control *control, const char *line);
 /* A child's state changed: somebody may wait for its restart. */
 void control_child_changed(struct control *control, const struct child *c);
+
+/* An attempt's tree is gone, or cannot be proved so: who asked is told. */
+void control_attempt_over(
+    struct control *control, const char *attempt, enum fate fate);
 
 enum control_right { CONTROL_NONE, CONTROL_READ, CONTROL_CHANGE };
 

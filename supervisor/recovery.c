@@ -125,6 +125,17 @@ judge_by_cgroup(struct recovery *r, const char *containment)
 	return true;
 }
 
+/* Is that what the cgroup recorded says, if it can say anything? */
+static bool
+cgroup_is_populated(const char *containment, const char *id)
+{
+	const char *path = containment + strlen(CGROUP_WORD);
+	struct error e;
+
+	return strncmp(containment, CGROUP_WORD, strlen(CGROUP_WORD)) == 0 &&
+	    cgroup_path_is_ok(path, id) && cgroup_populated(path, &e) == 1;
+}
+
 /* As root: is that very process one of the workers' user? */
 static bool
 is_a_workers(const struct supervisor *sv, const struct identity *leader)
@@ -138,9 +149,8 @@ is_a_workers(const struct supervisor *sv, const struct identity *leader)
 	return stat(path, &st) == -1 || st.st_uid == sv->worker_account.uid;
 }
 
-/* dispatch.md 9: by the process recorded, and doubt means held. */
-static void
-judge_by_identity(struct recovery *r, const struct msg_identity_is *known)
+static struct identity
+leader_of(const struct msg_identity_is *known)
 {
 	struct identity leader = {.pid = (pid_t)known->pid,
 	    .pgid = (pid_t)known->pgid,
@@ -148,6 +158,15 @@ judge_by_identity(struct recovery *r, const struct msg_identity_is *known)
 
 	(void)snprintf(
 	    leader.boot_id, sizeof(leader.boot_id), "%s", known->boot_id);
+	return leader;
+}
+
+/* dispatch.md 9: by the process recorded, and doubt means held. */
+static void
+judge_by_identity(struct recovery *r, const struct msg_identity_is *known)
+{
+	struct identity leader = leader_of(known);
+
 	if (known->pid == 0)
 		recovery_finish(r, FATE_HELD,
 		    "it was launched and its process was never recorded");
@@ -233,4 +252,20 @@ recovery_begin(struct supervisor *sv, const char *id, const struct reply_to *to,
 	past_put(&attempts.past, id, FATE_HELD);
 	m.identity.attempt = r->id;
 	(void)peer_request(ledger, &m, on_identity, r);
+}
+
+const char *
+recovery_finds(const struct supervisor *sv, const char *id,
+    const struct msg_identity_is *known)
+{
+	struct identity leader = leader_of(known);
+
+	if (known->boot_id[0] != '\0' &&
+	    strcmp(known->boot_id, sv->boot_id) != 0)
+		return NULL;
+	if (cgroup_is_populated(known->containment, id))
+		return "its cgroup holds processes";
+	if (known->pid != 0 && identity_check(&leader) == IDENTITY_SAME)
+		return "its worker's process runs";
+	return NULL;
 }

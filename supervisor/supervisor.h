@@ -45,6 +45,7 @@
 #include "common/paths.h"
 #include "common/peer.h"
 #include "common/sandbox.h"
+#include "supervisor/past.h"
 
 /* `connectd run`'s words. */
 struct options {
@@ -208,6 +209,19 @@ bool attempt_reaped(struct supervisor *sv, const siginfo_t *info);
 void attempts_dispatcher_gone(struct supervisor *sv);
 /* Is PID (or a parent of it, or its cgroup) a worker's? 1, 0, -1 unknown. */
 int attempts_hold_pid(struct supervisor *sv, pid_t pid);
+/*
+ * What has become of an attempt: FATE_OPEN while this run has it and may end
+ * it; FATE_HELD also for one of an earlier run that nobody has looked at.
+ */
+enum fate attempts_fate(const struct supervisor *sv, const char *attempt);
+/*
+ * What can be proved to run of an attempt, by what the ledger KNOWS of it: in
+ * words, or NULL for nothing. What cannot be proved may run all the same.
+ */
+const char *recovery_finds(const struct supervisor *sv, const char *attempt,
+    const struct msg_identity_is *known);
+/* A person has settled an attempt that was held here: it is let go. */
+void attempts_settled(struct supervisor *sv, const char *attempt);
 /* How many attempts still have processes. */
 size_t attempts_live(const struct supervisor *sv);
 /*

@@ -50,6 +50,32 @@ child_happens(struct child *c, enum child_event event)
 	abort();
 }
 
+enum fate
+attempts_fate(const struct supervisor *s, const char *attempt)
+{
+	(void)s;
+	(void)attempt;
+	abort();
+}
+
+const char *
+recovery_finds(const struct supervisor *s, const char *attempt,
+    const struct msg_identity_is *known)
+{
+	(void)s;
+	(void)attempt;
+	(void)known;
+	abort();
+}
+
+void
+attempts_settled(struct supervisor *s, const char *attempt)
+{
+	(void)s;
+	(void)attempt;
+	abort();
+}
+
 /* ---- what it may --------------------------------------------------------- */
 
 void

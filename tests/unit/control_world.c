@@ -19,10 +19,12 @@
 #include "supervisor/instance.h"
 #include "supervisor/status.h"
 #include "supervisor/watchdog.h"
+#include "supervisor/settings.h"
 #include "tests/unit/control_world.h"
 
 /* ---- the world around the socket ----------------------------------------- */
 
+static struct settings settings;
 struct world world;
 
 struct supervisor sv;
@@ -91,6 +93,32 @@ void
 watchdog_wake(struct supervisor *s)
 {
 	(void)s;
+}
+
+enum fate
+attempts_fate(const struct supervisor *s, const char *attempt)
+{
+	(void)s;
+	(void)attempt;
+	return world.fate;
+}
+
+const char *
+recovery_finds(const struct supervisor *s, const char *attempt,
+    const struct msg_identity_is *known)
+{
+	(void)s;
+	(void)attempt;
+	(void)known;
+	return world.runs;
+}
+
+void
+attempts_settled(struct supervisor *s, const char *attempt)
+{
+	(void)s;
+	assert_string_equal(attempt, WORLD_ATTEMPT);
+	world.let_go++;
 }
 
 int
@@ -173,6 +201,83 @@ on_take_over(struct peer *peer, struct msg *m, void *arg)
 	msg_free(m);
 }
 
+static void
+decision_keep(const char *nonce, const char *by, int64_t id)
+{
+	world.asked++;
+	(void)snprintf(
+	    world.decision.nonce, sizeof(world.decision.nonce), "%s", nonce);
+	(void)snprintf(world.decision.by, sizeof(world.decision.by), "%s", by);
+	world.decision.id = id;
+}
+
+static void
+decision_answer(struct peer *peer, struct msg *m, struct msg *answer)
+{
+	struct reply_to to = peer_reply_to(peer, m);
+
+	if (!world.ledger_answers)
+		world.late = to;
+	else if (world.refuses != NULL)
+		peer_fail(&to, "refused", 0, "%s", world.refuses);
+	else
+		peer_reply(&to, answer);
+	msg_free(m);
+}
+
+/* REDISPATCH and DISCARD have the same fields. */
+static void
+on_event_decision(struct peer *peer, struct msg *m, void *arg)
+{
+	struct msg answer = {.type = MSG_DECIDED, .decided = world.decided};
+
+	(void)arg;
+	if (m->type == MSG_REDISPATCH)
+		decision_keep(m->redispatch.nonce, m->redispatch.by,
+		    m->redispatch.event_id);
+	else
+		decision_keep(
+		    m->discard.nonce, m->discard.by, m->discard.event_id);
+	decision_answer(peer, m, &answer);
+}
+
+static void
+on_resolve(struct peer *peer, struct msg *m, void *arg)
+{
+	struct msg answer = {.type = MSG_RESOLVED};
+
+	(void)arg;
+	decision_keep(m->resolve.nonce, m->resolve.by, m->resolve.intent_id);
+	(void)snprintf(world.decision.resolution,
+	    sizeof(world.decision.resolution), "%s", m->resolve.resolution);
+	world.decision.receipt = m->resolve.receipt_id;
+	answer.resolved.state = "pending";
+	answer.resolved.changed = true;
+	decision_answer(peer, m, &answer);
+}
+
+static void
+on_identity(struct peer *peer, struct msg *m, void *arg)
+{
+	struct msg answer = {.type = MSG_IDENTITY_IS};
+
+	(void)arg;
+	answer.identity_is.found =
+	    strcmp(m->identity.attempt, WORLD_ATTEMPT) == 0;
+	decision_answer(peer, m, &answer);
+}
+
+static void
+on_settle(struct peer *peer, struct msg *m, void *arg)
+{
+	struct msg answer = {.type = MSG_ATTEMPT_SETTLED};
+
+	(void)arg;
+	decision_keep(m->settle.nonce, m->settle.by, 0);
+	answer.attempt_settled = (struct msg_attempt_settled){9, 2};
+	decision_answer(peer, m, &answer);
+}
+
 static peer_handler ledger_handlers[MSG_COUNT];
 static const struct peer_ops ledger_ops = {.handlers = ledger_handlers};
 
@@ -183,6 +288,11 @@ ledger_link(void)
 
 	ledger_handlers[MSG_QUERY] = on_query;
 	ledger_handlers[MSG_TAKE_OVER] = on_take_over;
+	ledger_handlers[MSG_REDISPATCH] = on_event_decision;
+	ledger_handlers[MSG_DISCARD] = on_event_decision;
+	ledger_handlers[MSG_RESOLVE] = on_resolve;
+	ledger_handlers[MSG_IDENTITY] = on_identity;
+	ledger_handlers[MSG_SETTLE] = on_settle;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	ledger.role = ROLE_LEDGER;
 	ledger.state = CHILD_READY;
@@ -202,16 +312,21 @@ world_set_up(void **state)
 
 	(void)state;
 	memset(&world, 0, sizeof(world));
+	world.decided.from_state = "completed";
+	world.decided.state = "admitted";
 	memset(&sv, 0, sizeof(sv));
 	memset(&ledger, 0, sizeof(ledger));
 	(void)snprintf(
 	    world.dir, sizeof(world.dir), "/tmp/connectd-test-XXXXXX");
 	assert_non_null(mkdtemp(world.dir));
 	sv.base = event_base_new();
+	settings.config = config_new();
+	sv.settings = &settings;
 	sv.paths.runtime_dir = world.dir;
 	(void)xasprintf(&sv.paths.control_socket, "%s/control.sock", world.dir);
 	world.ledger_answers = true;
 	world.answer = "{\"n\":1}";
+	world.decided.state = "admitted";
 	ledger_link();
 	assert_int_equal(control_open(&sv, &e), 0);
 	return 0;
@@ -226,6 +341,7 @@ world_tear_down(void **state)
 	peer_free(ledger.peer);
 	peer_free(world.ledger_end);
 	event_base_free(sv.base);
+	config_free(settings.config);
 	(void)rmdir(world.dir);
 	free(sv.paths.control_socket);
 	return 0;

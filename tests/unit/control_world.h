@@ -17,6 +17,7 @@ struct world {
 	int stops, reloads, wrongs, restarts, asked, taken_over;
 	bool reload_fails;
 	int held, descends; /* what vetting will find */
+	enum fate fate;     /* of any attempt */
 	pid_t client;       /* who connects; 0: this very process */
 	char dir[64];
 	/* The ledger's end of its link. */
@@ -24,6 +25,15 @@ struct world {
 	bool ledger_answers;
 	struct reply_to late; /* of the last it did not answer */
 	const char *answer;   /* NULL: FAILED not_found */
+	/* Decisions: what was asked last, and the answer to an event's. */
+	struct {
+		char nonce[33], by[129], resolution[17];
+		int64_t id, receipt;
+	} decision;
+	struct msg_decided decided;
+	const char *refuses; /* FAILED refused, with this text */
+	const char *runs;    /* what is found of an attempt; NULL: nothing */
+	int let_go;
 };
 extern struct world world;
 extern struct supervisor sv;

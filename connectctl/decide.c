@@ -1,0 +1,219 @@
+#include "connectctl/decide.h"
+
+#include <sys/random.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/exit.h"
+#include "common/log.h"
+#include "connectctl/ask.h"
+
+#define NONCE_BYTES 16
+
+static const char *
+member(const json_t *data, const char *name)
+{
+	const char *text = json_string_value(json_object_get(data, name));
+
+	return text == NULL ? "" : text;
+}
+
+static bool
+is_true(const json_t *data, const char *name)
+{
+	return json_is_true(json_object_get(data, name));
+}
+
+static long long
+number(const json_t *data, const char *name)
+{
+	return (long long)json_integer_value(json_object_get(data, name));
+}
+
+/* A request of COMMAND under a nonce; more members are the caller's to add. */
+static json_t *
+decision(const char *command)
+{
+	unsigned char bytes[NONCE_BYTES];
+	char nonce[2 * NONCE_BYTES + 1];
+	size_t i;
+
+	if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
+		fatal("getrandom");
+	for (i = 0; i < sizeof(bytes); i++)
+		(void)snprintf(nonce + 2 * i, 3, "%02x", bytes[i]);
+	return json_pack("{s:s,s:s}", "command", command, "nonce", nonce);
+}
+
+static json_t *
+event_decision(const struct wish *w, const char *command)
+{
+	json_t *request = decision(command);
+
+	(void)json_object_set_new(request, "event",
+	    json_integer((json_int_t)strtoll(w->argument, NULL, 10)));
+	return request;
+}
+
+/* ---- redispatch ---------------------------------------------------------- */
+
+static void
+say_redispatched(const struct wish *w, const json_t *data)
+{
+	const char *attempt = member(data, "attempt_id");
+
+	if (is_true(data, "pending"))
+		(void)printf("event %s runs again when task %lld has ended",
+		    w->argument, number(data, "superseded_task_id"));
+	else if (is_true(data, "rerun"))
+		(void)printf("event %s is decided anew", w->argument);
+	else
+		(void)printf(
+		    "event %s is %s", w->argument, member(data, "state"));
+	if (is_true(data, "held"))
+		(void)fputs(
+		    "; a hold stands: nothing starts before its release",
+		    stdout);
+	(void)putchar('\n');
+	if (*attempt != '\0')
+		(void)printf("%s is being ended\n", attempt);
+	(void)fflush(stdout);
+}
+
+/* The worker of the task that was taken away: how it ended, or did not. */
+static int
+await_worker(const struct wish *w, struct connection *c)
+{
+	json_t *answer, *worker;
+	struct error e = {0, ""};
+
+	answer = line_read(c, &e);
+	if (answer == NULL)
+		return fail(w, e.code, e.text);
+	worker = json_object_get(json_object_get(answer, "data"), "worker");
+	if (w->json)
+		print_json(answer);
+	else
+		(void)printf("%s is %s\n", member(worker, "attempt_id"),
+		    member(worker, "state"));
+	json_decref(answer);
+	return EXIT_OK;
+}
+
+int
+run_redispatch(const struct wish *w, const struct paths *paths)
+{
+	struct connection *c;
+	struct error e;
+	json_t *data;
+	int code;
+
+	c = connection_open(paths, w->profile, &e);
+	if (c == NULL)
+		return fail(w, e.code, e.text);
+	code = ask(w, c, event_decision(w, "redispatch"), &data);
+	if (code == EXIT_OK) {
+		if (w->json)
+			print_data(data);
+		else
+			say_redispatched(w, data);
+		if (*member(data, "attempt_id") != '\0')
+			code = await_worker(w, c);
+		json_decref(data);
+	}
+	connection_close(c);
+	return code;
+}
+
+/* ---- discard, resolve ---------------------------------------------------- */
+
+int
+run_discard(const struct wish *w, const struct paths *paths)
+{
+	json_t *data;
+	int code = ask_once(w, paths, event_decision(w, "discard"), &data);
+
+	if (code != EXIT_OK)
+		return code;
+	if (w->json)
+		print_data(data);
+	else
+		(void)printf("event %s is discarded%s\n", w->argument,
+		    is_true(data, "already") ? " already" : "");
+	json_decref(data);
+	return EXIT_OK;
+}
+
+/* "sent POSTED_ID", "abandon" or "resend" behind the message's number. */
+static int
+resolution_read(const struct wish *w, json_t *request)
+{
+	const char *word = w->more[0];
+	const char *id = word == NULL ? NULL : w->more[1];
+	bool is_sent = word != NULL && strcmp(word, "sent") == 0;
+	char *end = NULL;
+	long long receipt = id == NULL ? 0 : strtoll(id, &end, 10);
+
+	if (word == NULL || is_sent != (id != NULL) ||
+	    (!is_sent && strcmp(word, "abandon") != 0 &&
+		strcmp(word, "resend") != 0) ||
+	    (is_sent &&
+		(*id < '0' || *id > '9' || *end != '\0' || receipt < 1)))
+		return -1;
+	(void)json_object_set_new(request, "intent",
+	    json_integer((json_int_t)strtoll(w->argument, NULL, 10)));
+	(void)json_object_set_new(request, "resolution", json_string(word));
+	if (is_sent)
+		(void)json_object_set_new(
+		    request, "receipt", json_integer(receipt));
+	return 0;
+}
+
+int
+run_resolve(const struct wish *w, const struct paths *paths)
+{
+	json_t *request = decision("resolve"), *data;
+	int code;
+
+	if (resolution_read(w, request) == -1) {
+		json_decref(request);
+		return fail(w, EXIT_USAGE,
+		    "resolve: MESSAGE sent POSTED_ID, MESSAGE abandon or "
+		    "MESSAGE resend");
+	}
+	code = ask_once(w, paths, request, &data);
+	if (code != EXIT_OK)
+		return code;
+	if (w->json)
+		print_data(data);
+	else
+		(void)printf(
+		    "message %s is %s\n", w->argument, member(data, "state"));
+	json_decref(data);
+	return EXIT_OK;
+}
+
+/* ---- settle -------------------------------------------------------------- */
+
+int
+run_settle(const struct wish *w, const struct paths *paths)
+{
+	json_t *request = decision("settle"), *data;
+	int code;
+
+	(void)json_object_set_new(request, "attempt", json_string(w->argument));
+	(void)json_object_set_new(request, "gone", json_true());
+	code = ask_once(w, paths, request, &data);
+	if (code != EXIT_OK)
+		return code;
+	if (w->json)
+		print_data(data);
+	else
+		(void)printf("%s is settled as lost; %lld of its events stay "
+			     "unknown\n",
+		    w->argument, number(data, "unknown"));
+	json_decref(data);
+	return EXIT_OK;
+}

@@ -1,0 +1,410 @@
+/*
+ * An operator's decisions, put to the ledger (operator.md 1.12, 3.3, 3.4). Who
+ * decided is what the kernel says of the client. A decision may be made
+ * although its answer was not waited for: the nonce is the decision's own.
+ */
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/text.h"
+#include "supervisor/command.h"
+
+#define NONCE_LEN 32
+#define BY_SIZE 129
+#define OVERDUE                                               \
+	"no answer yet; it may be decided all the same: see " \
+	"`connectctl show` and `connectctl status`"
+
+/* "local:NAME", as the ledger keeps it. */
+static void
+decider(const struct client *client, char by[static BY_SIZE])
+{
+	const struct passwd *pw = getpwuid(client->uid);
+	size_t len;
+	char *name;
+
+	if (pw == NULL) {
+		(void)snprintf(by, BY_SIZE, "local:%ld", (long)client->uid);
+		return;
+	}
+	name = text_single_line(pw->pw_name, strlen(pw->pw_name), &len);
+	(void)snprintf(by, BY_SIZE, "local:%s", name);
+	free(name);
+}
+
+static bool
+nonce_is_ok(const struct json_text *nonce)
+{
+	return nonce->bytes != NULL && nonce->len == NONCE_LEN &&
+	    strspn(nonce->bytes, "0123456789abcdef") == NONCE_LEN;
+}
+
+static void
+add_text(struct buffer *b, const char *name, const char *text)
+{
+	buffer_printf(b, ",\"%s\":", name);
+	if (*text == '\0')
+		buffer_add_text(b, "null");
+	else
+		json_write_string(b, text, strlen(text));
+}
+
+static void
+add_bool(struct buffer *b, const char *name, bool value)
+{
+	buffer_printf(b, ",\"%s\":%s", name, value ? "true" : "false");
+}
+
+/* ---- the worker of a task that was taken away ---------------------------- */
+
+static const char *const worker_words[FATE_COUNT] = {
+    [FATE_OPEN] = "running",
+    [FATE_GONE] = "stopped",
+    [FATE_NEVER_FORKED] = "not started",
+    [FATE_HELD] = "held",
+};
+
+static void
+worker_tell(struct client *client, enum fate fate)
+{
+	char attempt[ATTEMPT_ID_LEN + 1];
+	struct buffer b = {0};
+
+	memcpy(attempt, client->awaits, sizeof(attempt));
+	command_forget(client);
+	buffer_printf(&b,
+	    "{\"worker\":{\"attempt_id\":\"%s\",\"state\":\"%s\"}}", attempt,
+	    worker_words[fate]);
+	client_reply(client, b.bytes, b.len);
+	buffer_free(&b);
+}
+
+void
+command_attempt_over(struct client *client, const char *attempt, enum fate fate)
+{
+	if (strcmp(client->awaits, attempt) == 0)
+		worker_tell(client, fate);
+}
+
+static void
+on_worker_overdue(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	worker_tell(arg, FATE_OPEN);
+}
+
+/* Both graces, and what the dispatcher and the kernel need beside them. */
+static int64_t
+worker_patience_ms(const struct supervisor *sv)
+{
+	const int64_t *limits = sv->settings->config->limits;
+
+	return limits[LIMIT_cancel_grace] * 2 + limits[LIMIT_close_grace] +
+	    limits[LIMIT_mcpd_drain] + CONTROL_QUERY_MS;
+}
+
+static void
+worker_await(struct client *client, const char *attempt)
+{
+	int64_t ms = worker_patience_ms(client->sv);
+	const struct timeval tv = {ms / 1000, ms % 1000 * 1000};
+	enum fate fate;
+
+	(void)snprintf(client->awaits, sizeof(client->awaits), "%s", attempt);
+	fate = attempts_fate(client->sv, attempt);
+	if (fate != FATE_OPEN) {
+		worker_tell(client, fate);
+		return;
+	}
+	client_waits(client);
+	client->patience =
+	    evtimer_new(client->sv->base, on_worker_overdue, client);
+	if (client->patience == NULL)
+		fatalx("control socket: no event");
+	(void)evtimer_add(client->patience, &tv);
+}
+
+/* ---- of an event --------------------------------------------------------- */
+
+static void
+decided_write(struct buffer *b, const struct msg_decided *d)
+{
+	buffer_printf(b, "{\"decision_id\":%lld", (long long)d->decision_id);
+	add_text(b, "from_state", d->from_state);
+	add_text(b, "from_reason", d->from_reason);
+	add_text(b, "from_outcome", d->from_outcome);
+	add_text(b, "state", d->state);
+	add_bool(b, "already", d->already);
+	add_bool(b, "pending", d->pending);
+	add_bool(b, "rerun", d->rerun);
+	add_bool(b, "held", d->held);
+	buffer_add_text(b, ",\"superseded_task_id\":");
+	if (d->superseded_task_id == 0)
+		buffer_add_text(b, "null");
+	else
+		buffer_printf(b, "%lld", (long long)d->superseded_task_id);
+	add_text(b, "attempt_id", d->attempt);
+	buffer_printf(b, ",\"canceled\":%lld}", (long long)d->canceled);
+}
+
+static void
+on_decided(struct peer *peer, struct msg *reply, void *arg)
+{
+	struct client *client = arg;
+	struct buffer b = {0};
+
+	(void)peer;
+	client->query = 0;
+	if (reply->type == MSG_FAILED) {
+		command_failed(client, &reply->failed);
+		return;
+	}
+	command_forget(client);
+	decided_write(&b, &reply->decided);
+	client_reply(client, b.bytes, b.len);
+	buffer_free(&b);
+	if (reply->decided.attempt[0] != '\0')
+		worker_await(client, reply->decided.attempt);
+}
+
+/* False when the client was told what is missing. */
+static bool
+decision_is_whole(struct client *client, const char *command, int64_t id,
+    const char *name, const struct command_request *r)
+{
+	client->asks_status = false;
+	if (id == 0)
+		client_refuse(
+		    client, "usage", "%s: `%s` is missing", command, name);
+	else if (!nonce_is_ok(&r->nonce))
+		client_refuse(client, "usage",
+		    "%s: `nonce` is %d hexadecimal digits", command, NONCE_LEN);
+	else
+		return true;
+	return false;
+}
+
+void
+run_redispatch(struct client *client, const struct command_request *r)
+{
+	struct msg m = {.type = MSG_REDISPATCH};
+	char by[BY_SIZE];
+
+	if (!decision_is_whole(client, "redispatch", r->event, "event", r))
+		return;
+	decider(client, by);
+	m.redispatch.nonce = r->nonce.bytes;
+	m.redispatch.by = by;
+	m.redispatch.event_id = r->event;
+	command_ask_ledger(client, &m, on_decided, OVERDUE);
+}
+
+void
+run_discard(struct client *client, const struct command_request *r)
+{
+	struct msg m = {.type = MSG_DISCARD};
+	char by[BY_SIZE];
+
+	if (!decision_is_whole(client, "discard", r->event, "event", r))
+		return;
+	decider(client, by);
+	m.discard.nonce = r->nonce.bytes;
+	m.discard.by = by;
+	m.discard.event_id = r->event;
+	command_ask_ledger(client, &m, on_decided, OVERDUE);
+}
+
+/* ---- of a message -------------------------------------------------------- */
+
+static void
+on_resolved(struct peer *peer, struct msg *reply, void *arg)
+{
+	struct client *client = arg;
+	struct buffer b = {0};
+
+	(void)peer;
+	client->query = 0;
+	if (reply->type == MSG_FAILED) {
+		command_failed(client, &reply->failed);
+		return;
+	}
+	command_forget(client);
+	buffer_add_text(&b, "{\"state\":");
+	json_write_string(
+	    &b, reply->resolved.state, strlen(reply->resolved.state));
+	add_bool(&b, "changed", reply->resolved.changed);
+	buffer_add_char(&b, '}');
+	client_reply(client, b.bytes, b.len);
+	buffer_free(&b);
+}
+
+void
+run_resolve(struct client *client, const struct command_request *r)
+{
+	static const char *const words[] = {"sent", "abandon", "resend"};
+	struct msg m = {.type = MSG_RESOLVE};
+	char by[BY_SIZE];
+	size_t i;
+
+	if (!decision_is_whole(client, "resolve", r->intent, "intent", r))
+		return;
+	for (i = 0; i < 3; i++) {
+		if (r->resolution.bytes != NULL && !r->resolution.has_nul &&
+		    strcmp(r->resolution.bytes, words[i]) == 0)
+			break;
+	}
+	if (i == 3 || (i == 0) != (r->receipt != 0)) {
+		client_refuse(client, "usage",
+		    "resolve: `resolution` is sent, with a `receipt`, abandon "
+		    "or resend");
+		return;
+	}
+	decider(client, by);
+	m.resolve.nonce = r->nonce.bytes;
+	m.resolve.by = by;
+	m.resolve.intent_id = r->intent;
+	m.resolve.resolution = words[i];
+	m.resolve.receipt_id = r->receipt;
+	command_ask_ledger(client, &m, on_resolved, OVERDUE);
+}
+
+/* ---- of an attempt that nobody can prove gone ---------------------------- */
+
+static void
+on_attempt_settled(struct peer *peer, struct msg *reply, void *arg)
+{
+	struct client *client = arg;
+	char attempt[ATTEMPT_ID_LEN + 1];
+	struct buffer b = {0};
+
+	(void)peer;
+	client->query = 0;
+	memcpy(attempt, client->settles.attempt, sizeof(attempt));
+	if (reply->type == MSG_FAILED) {
+		command_failed(client, &reply->failed);
+		return;
+	}
+	command_forget(client);
+	attempts_settled(client->sv, attempt);
+	buffer_printf(&b,
+	    "{\"attempt_id\":\"%s\",\"task_id\":%lld,\"unknown\":%lld}",
+	    attempt, (long long)reply->attempt_settled.task_id,
+	    (long long)reply->attempt_settled.unknown);
+	client_reply(client, b.bytes, b.len);
+	buffer_free(&b);
+}
+
+/* Nothing provable runs: what the person says of the rest counts. */
+static void
+settle_ask(struct client *client)
+{
+	struct msg m = {.type = MSG_SETTLE};
+	char by[BY_SIZE];
+
+	decider(client, by);
+	m.settle.nonce = client->settles.nonce;
+	m.settle.by = by;
+	m.settle.attempt = client->settles.attempt;
+	command_ask_ledger(client, &m, on_attempt_settled, OVERDUE);
+}
+
+static void
+on_identity_known(struct peer *peer, struct msg *reply, void *arg)
+{
+	struct client *client = arg;
+	const char *attempt = client->settles.attempt, *runs;
+
+	(void)peer;
+	client->query = 0;
+	if (reply->type == MSG_FAILED) {
+		command_failed(client, &reply->failed);
+		return;
+	}
+	command_forget(client);
+	if (!reply->identity_is.found) {
+		client_refuse(client, "not_found", "no attempt %s", attempt);
+		return;
+	}
+	runs = recovery_finds(client->sv, attempt, &reply->identity_is);
+	if (runs != NULL)
+		client_refuse(client, "refused", "%s: %s", attempt, runs);
+	else
+		settle_ask(client);
+}
+
+void
+run_settle(struct client *client, const struct command_request *r)
+{
+	struct msg m = {.type = MSG_IDENTITY};
+
+	client->asks_status = false;
+	if (r->attempt.len != ATTEMPT_ID_LEN || r->attempt.has_nul) {
+		client_refuse(client, "usage", "settle: `attempt` is no id");
+		return;
+	}
+	if (!r->gone || !nonce_is_ok(&r->nonce)) {
+		client_refuse(client, "usage",
+		    "settle: `gone` says that nothing of it runs, `nonce` is "
+		    "%d hexadecimal digits",
+		    NONCE_LEN);
+		return;
+	}
+	if (attempts_fate(client->sv, r->attempt.bytes) == FATE_OPEN) {
+		client_refuse(client, "refused",
+		    "%s is not held: it ends by itself", r->attempt.bytes);
+		return;
+	}
+	(void)snprintf(client->settles.attempt, sizeof(client->settles.attempt),
+	    "%s", r->attempt.bytes);
+	(void)snprintf(client->settles.nonce, sizeof(client->settles.nonce),
+	    "%s", r->nonce.bytes);
+	m.identity.attempt = client->settles.attempt;
+	command_ask_ledger(
+	    client, &m, on_identity_known, "no answer yet; nothing is decided");
+}
+
+/* ---- of a running task --------------------------------------------------- */
+
+/* The pipe goes on as it came: the token itself is not ours to read. */
+static void
+token_answered(struct peer *peer, struct msg *reply, void *arg)
+{
+	struct client *client = arg;
+	struct buffer b = {0};
+
+	(void)peer;
+	client->query = 0;
+	if (reply->type == MSG_FAILED) {
+		command_failed(client, &reply->failed);
+		return;
+	}
+	command_forget(client);
+	log_info("uid %ld has taken task %lld over", (long)client->uid,
+	    (long long)reply->taken_over.task_id);
+	buffer_printf(
+	    &b, "{\"task_id\":%lld}", (long long)reply->taken_over.task_id);
+	client_reply_fd(client, b.bytes, b.len, reply->taken_over.token);
+	reply->taken_over.token = -1;
+	buffer_free(&b);
+}
+
+void
+run_token(struct client *client, const struct command_request *r)
+{
+	struct msg m = {.type = MSG_TAKE_OVER};
+
+	client->asks_status = false;
+	if (r->attempt.len != ATTEMPT_ID_LEN || r->attempt.has_nul) {
+		client_refuse(client, "usage", "token: `attempt` is no id");
+	} else if (!client_is_quiet(client)) {
+		client_refuse(client, "busy",
+		    "token: on a connection of its own, please");
+	} else {
+		m.take_over.attempt = r->attempt.bytes;
+		command_ask_ledger(client, &m, token_answered, OVERDUE);
+	}
+}
