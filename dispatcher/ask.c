@@ -74,11 +74,26 @@ take_tree(struct attempt *a, struct msg *m)
 static bool
 take_ended(struct attempt *a, struct msg *m)
 {
+	a->has_unknown = m->ended.unknown > 0;
 	if (strcmp(m->ended.stop_reason, "finished") == 0 &&
 	    m->ended.unknown > 0)
 		log_warnx("task %lld, %s: event %lld was not reported",
 		    (long long)a->task_id, a->id,
 		    (long long)m->ended.first_unknown);
+	return true;
+}
+
+static bool
+take_joined(struct attempt *a, struct msg *m)
+{
+	a->unexposed = m->joined.unexposed;
+	return true;
+}
+
+static bool
+take_exposed(struct attempt *a, struct msg *m)
+{
+	a->is_ours = m->exposed.by_you;
 	return true;
 }
 
@@ -89,6 +104,8 @@ static const answer_taker takers[MSG_COUNT] = {
     [MSG_WORKER_SPAWNED] = take_spawned,
     [MSG_TREE_IS] = take_tree,
     [MSG_ENDED] = take_ended,
+    [MSG_JOINED] = take_joined,
+    [MSG_EXPOSED] = take_exposed,
 };
 
 static void
@@ -148,17 +165,8 @@ attempt_stop_serving(struct attempt *a)
 	(void)peer_request(dispatcher_supervisor(a->d), &m, NULL, NULL);
 }
 
-/*
- * For questions beside the state: the attempt may be settled before their
- * answer comes, so it is found again by its id.
- */
-struct attempt_ref {
-	struct dispatcher *d;
-	char id[ATTEMPT_ID_LEN + 1];
-};
-
-static struct attempt_ref *
-ref_new(const struct attempt *a)
+struct attempt_ref *
+attempt_ref_new(const struct attempt *a)
 {
 	struct attempt_ref *r = xcalloc(1, sizeof(*r));
 
@@ -167,13 +175,20 @@ ref_new(const struct attempt *a)
 	return r;
 }
 
-static void
-on_respawned(struct peer *peer, struct msg *m, void *arg)
+struct attempt *
+attempt_ref_take(struct attempt_ref *r)
 {
-	struct attempt_ref *r = arg;
 	struct attempt *a = attempt_find(r->d, r->id);
 
 	free(r);
+	return a;
+}
+
+static void
+on_respawned(struct peer *peer, struct msg *m, void *arg)
+{
+	struct attempt *a = attempt_ref_take(arg);
+
 	if (a == NULL)
 		return;
 	a->rekeying = false;
@@ -216,7 +231,8 @@ attempt_mcpd_lost(struct attempt *a)
 	}
 	a->rekeying = true;
 	m.rekey.attempt = a->id;
-	(void)peer_request(dispatcher_ledger(a->d), &m, on_rekeyed, ref_new(a));
+	(void)peer_request(
+	    dispatcher_ledger(a->d), &m, on_rekeyed, attempt_ref_new(a));
 }
 
 /* ---- notes -------------------------------------------------------------- */
@@ -227,10 +243,8 @@ static void refusals_tell(struct attempt *a);
 static void
 on_refusals_noted(struct peer *peer, struct msg *m, void *arg)
 {
-	struct attempt_ref *r = arg;
-	struct attempt *a = attempt_find(r->d, r->id);
+	struct attempt *a = attempt_ref_take(arg);
 
-	free(r);
 	if (a == NULL)
 		return;
 	if (m->type == MSG_FAILED) {
@@ -257,7 +271,7 @@ refusals_tell(struct attempt *a)
 	m.refusal.attempt = a->id;
 	m.refusal.number = a->refusals;
 	(void)peer_request(
-	    dispatcher_ledger(a->d), &m, on_refusals_noted, ref_new(a));
+	    dispatcher_ledger(a->d), &m, on_refusals_noted, attempt_ref_new(a));
 }
 
 void
@@ -280,6 +294,16 @@ attempt_note_progress(struct attempt *a)
 		return;
 	a->progress_at = now;
 	m.progress.attempt = a->id;
+	(void)peer_request(dispatcher_ledger(a->d), &m, NULL, NULL);
+}
+
+void
+attempt_note_still_running(struct attempt *a)
+{
+	struct msg m = {.type = MSG_STILL_RUNNING};
+
+	m.still_running.attempt = a->id;
+	m.still_running.number = ++a->still_running;
 	(void)peer_request(dispatcher_ledger(a->d), &m, NULL, NULL);
 }
 

@@ -11,6 +11,7 @@
 #include "dispatcher/attempt.h"
 
 static void attempt_enter(struct attempt *a, enum attempt_state state);
+static void attempt_ticker_begin(struct attempt *a);
 
 /* ---- actions: what an event does in a state ---------------------------- */
 
@@ -37,6 +38,8 @@ attempt_free(struct attempt *a)
 		event_free(a->timer);
 	if (a->deadline != NULL)
 		event_free(a->deadline);
+	if (a->ticker != NULL)
+		event_free(a->ticker);
 	free(a->trigger);
 	free(a->url);
 	free(a);
@@ -96,13 +99,20 @@ do_mark(struct attempt *a)
 	attempt_ask(a, dispatcher_ledger(a->d), &m);
 }
 
+static bool
+has_left(const struct attempt *a)
+{
+	return a->has_exited || a->output_ended;
+}
+
 /* A worker that was gone already has its turn end at once. */
 static void
 do_prompt(struct attempt *a)
 {
 	attempt_enter(a, AT_TURN);
+	attempt_ticker_begin(a);
 	session_prompt(a);
-	if (a->has_exited || a->output_ended)
+	if (has_left(a))
 		attempt_event(a, a->has_exited ? EV_EXIT : EV_EOF);
 }
 
@@ -153,11 +163,24 @@ do_end_shutdown(struct attempt *a)
 	do_end(a);
 }
 
+static void
+do_end_lost(struct attempt *a)
+{
+	decide(a, "lost");
+	do_end(a);
+}
+
 /* Whether it may be launched is being decided: end it when that is known. */
 static void
 do_shutdown_later(struct attempt *a)
 {
 	decide(a, "shutdown");
+}
+
+static void
+do_lost_later(struct attempt *a)
+{
+	decide(a, "lost");
 }
 
 static void
@@ -211,6 +234,13 @@ static void
 do_cut_shutdown(struct attempt *a)
 {
 	attempt_cut(a, "shutdown");
+}
+
+static void
+do_cut_lost(struct attempt *a)
+{
+	log_info("%s: its task was taken away: its turn is interrupted", a->id);
+	attempt_cut(a, "lost");
 }
 
 /* dispatch.md 6: a code above 0 is the agent's own failure, all else a loss. */
@@ -269,6 +299,62 @@ do_answer(struct attempt *a)
 	do_leave(a);
 }
 
+static void
+do_finish(struct attempt *a)
+{
+	decide(a, "finished");
+	do_leave(a);
+}
+
+/* A turn that ended well is followed by the next of its conversation. */
+static void
+do_turn_over(struct attempt *a)
+{
+	if (a->answer != STOP_END_TURN || !a->driver->takes_follow_ups) {
+		do_answer(a);
+		return;
+	}
+	attempt_enter(a, AT_JOINING);
+	attempt_join(a);
+}
+
+/* Nothing is exposed to a worker that has gone. */
+static void
+do_joined(struct attempt *a)
+{
+	if (a->unexposed == 0 || has_left(a)) {
+		do_finish(a);
+		return;
+	}
+	attempt_enter(a, AT_EXPOSING);
+	attempt_expose(a);
+}
+
+/* Not authorized any more is no failure: what waits gets its own task. */
+static void
+do_not_joined(struct attempt *a)
+{
+	bool is_stale = strcmp(a->refused_reason, "stale_config") == 0;
+
+	if (!is_stale)
+		log_warnx("%s: no follow-up: %s", a->id, a->refused_text);
+	decide(a, is_stale ? "finished" : "failed");
+	do_leave(a);
+}
+
+/* What the worker pulled by itself needs no prompt. */
+static void
+do_exposed(struct attempt *a)
+{
+	if (a->is_ours) {
+		a->follow_up = a->unexposed;
+		do_prompt(a);
+		return;
+	}
+	attempt_enter(a, AT_JOINING);
+	attempt_join(a);
+}
+
 /* What the supervisor found decides what is settled (design 5.1). */
 static void
 do_settle(struct attempt *a)
@@ -297,6 +383,8 @@ do_settled(struct attempt *a)
 {
 	struct dispatcher *d = a->d;
 
+	if (a->has_unknown)
+		adopt_begin(d, a->id);
 	attempt_free(a);
 	dispatcher_attempt_over(d);
 }
@@ -321,26 +409,45 @@ do_hold(struct attempt *a)
 static void (*const actions[AT_STATES][EV_COUNT])(struct attempt *) = {
     [AT_LAUNCHING] = {[EV_DONE] = do_launched,
 	[EV_REFUSED] = do_drop,
-	[EV_SHUTDOWN] = do_shutdown_later},
+	[EV_SHUTDOWN] = do_shutdown_later,
+	[EV_SUPERSEDED] = do_lost_later},
     [AT_KEYING] = {[EV_DONE] = do_spawn,
 	[EV_REFUSED] = do_key_again,
 	[EV_DEADLINE] = do_end_deadline,
-	[EV_SHUTDOWN] = do_end_shutdown},
+	[EV_SHUTDOWN] = do_end_shutdown,
+	[EV_SUPERSEDED] = do_end_lost},
     [AT_SPAWNING] = {[EV_DONE] = do_mark,
 	[EV_REFUSED] = do_not_spawned,
 	[EV_DEADLINE] = do_end_deadline,
-	[EV_SHUTDOWN] = do_end_shutdown},
+	[EV_SHUTDOWN] = do_end_shutdown,
+	[EV_SUPERSEDED] = do_end_lost},
     [AT_MARKING] = {[EV_DONE] = do_prompt,
 	[EV_REFUSED] = do_end_failed,
 	[EV_UNSAFE] = do_end_unsafe,
 	[EV_DEADLINE] = do_end_deadline,
-	[EV_SHUTDOWN] = do_end_shutdown},
-    [AT_TURN] = {[EV_ANSWER] = do_answer,
+	[EV_SHUTDOWN] = do_end_shutdown,
+	[EV_SUPERSEDED] = do_end_lost},
+    [AT_TURN] = {[EV_ANSWER] = do_turn_over,
 	[EV_UNSAFE] = do_end_unsafe,
 	[EV_EXIT] = do_leave,
 	[EV_EOF] = do_leave,
 	[EV_DEADLINE] = do_cut_deadline,
-	[EV_SHUTDOWN] = do_cut_shutdown},
+	[EV_SHUTDOWN] = do_cut_shutdown,
+	[EV_SUPERSEDED] = do_cut_lost},
+    [AT_JOINING] = {[EV_DONE] = do_joined,
+	[EV_REFUSED] = do_not_joined,
+	[EV_UNSAFE] = do_end_unsafe,
+	[EV_EXIT] = do_finish,
+	[EV_EOF] = do_finish,
+	[EV_DEADLINE] = do_end_deadline,
+	[EV_SHUTDOWN] = do_end_shutdown,
+	[EV_SUPERSEDED] = do_end_lost},
+    [AT_EXPOSING] = {[EV_DONE] = do_exposed,
+	[EV_REFUSED] = do_not_joined,
+	[EV_UNSAFE] = do_end_unsafe,
+	[EV_DEADLINE] = do_end_deadline,
+	[EV_SHUTDOWN] = do_end_shutdown,
+	[EV_SUPERSEDED] = do_end_lost},
     [AT_CUTTING] = {[EV_ANSWER] = do_answer,
 	[EV_UNSAFE] = do_end_unsafe,
 	[EV_EXIT] = do_leave,
@@ -353,7 +460,7 @@ static void (*const actions[AT_STATES][EV_COUNT])(struct attempt *) = {
 	[EV_TIMER] = do_left},
     [AT_ENDING] = {[EV_DONE] = do_settle, [EV_REFUSED] = do_hold},
     [AT_SETTLING] = {[EV_DONE] = do_settled, [EV_REFUSED] = do_hold},
-    [AT_HELD] = {[EV_DONE] = do_nothing},
+    [AT_HELD] = {[EV_DONE] = do_nothing, [EV_OVER] = do_settled},
 };
 static_assert(sizeof(actions) / sizeof(actions[0]) == AT_STATES,
     "every state has its row");
@@ -377,6 +484,18 @@ static void
 on_deadline(evutil_socket_t fd, short what, void *arg)
 {
 	attempt_event(arg, EV_DEADLINE);
+}
+
+/* Only a turn is told of: what ends is not still running. */
+static void
+on_ticker(evutil_socket_t fd, short what, void *arg)
+{
+	struct attempt *a = arg;
+
+	if (a->state < AT_TURN || a->state > AT_CUTTING)
+		return;
+	attempt_note_still_running(a);
+	attempt_ticker_begin(a);
 }
 
 static void
@@ -427,6 +546,15 @@ attempt_deadline_begin(struct attempt *a)
 {
 	attempt_timer(
 	    a, &a->deadline, on_deadline, a->d->role.config->deadline_ms);
+}
+
+/* From the first prompt on; a further one does not begin it anew. */
+static void
+attempt_ticker_begin(struct attempt *a)
+{
+	if (a->ticker == NULL || !event_pending(a->ticker, EV_TIMEOUT, NULL))
+		attempt_timer(a, &a->ticker, on_ticker,
+		    dispatcher_limit(a->d, LIMIT_still_running));
 }
 
 /* ---- making and finding ------------------------------------------------- */
@@ -526,6 +654,17 @@ int64_t
 attempts_held(const struct dispatcher *d)
 {
 	return attempts_counted(d, true);
+}
+
+void
+attempts_join(struct dispatcher *d)
+{
+	struct attempt *a;
+
+	LIST_FOREACH (a, &d->attempts, entry) {
+		if (a->state >= AT_KEYING && a->state <= AT_TURN)
+			attempt_join_beside(a);
+	}
 }
 
 void

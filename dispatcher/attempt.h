@@ -19,6 +19,8 @@ enum attempt_state {
 	AT_SPAWNING,  /* SPAWN_WORKER asked */
 	AT_MARKING,   /* RUNNING asked; nothing was said to the worker yet */
 	AT_TURN,      /* a prompt is out */
+	AT_JOINING,   /* JOIN asked: is there more in its conversation? */
+	AT_EXPOSING,  /* EXPOSE asked: the next prompt will name it */
 	AT_CUTTING,   /* the turn was interrupted */
 	AT_LEAVING,   /* told to go, or gone: a late answer, an exit code */
 	AT_ENDING,    /* END_TREE asked */
@@ -28,15 +30,17 @@ enum attempt_state {
 };
 
 enum attempt_event {
-	EV_DONE,     /* what this state asked was done */
-	EV_REFUSED,  /* it was refused; see refused_reason */
-	EV_ANSWER,   /* the turn is over; see answer */
-	EV_UNSAFE,   /* the agent is not what was asked for */
-	EV_EXIT,     /* the worker's leader ended */
-	EV_EOF,      /* its output ended */
-	EV_TIMER,    /* this state took too long */
-	EV_DEADLINE, /* the attempt took too long */
-	EV_SHUTDOWN, /* an orderly stop */
+	EV_DONE,       /* what this state asked was done */
+	EV_REFUSED,    /* it was refused; see refused_reason */
+	EV_ANSWER,     /* the turn is over; see answer */
+	EV_UNSAFE,     /* the agent is not what was asked for */
+	EV_EXIT,       /* the worker's leader ended */
+	EV_EOF,        /* its output ended */
+	EV_TIMER,      /* this state took too long */
+	EV_DEADLINE,   /* the attempt took too long */
+	EV_SHUTDOWN,   /* an orderly stop */
+	EV_SUPERSEDED, /* an operator took its task away */
+	EV_OVER,       /* a person settled it */
 	EV_COUNT
 };
 
@@ -70,6 +74,16 @@ struct attempt {
 	bool exit_signaled;
 	int exit_code;
 	bool rekeying;
+
+	/* What joins its conversation. */
+	int64_t unexposed; /* of JOINED: the oldest to be told; 0: none */
+	int64_t follow_up; /* what the present prompt names; 0: event_id */
+	bool is_ours;      /* of EXPOSED: by us, not by the worker's own get */
+	bool joining;      /* a JOIN beside the state is under way */
+	bool join_again;   /* something came meanwhile */
+	int64_t still_running;
+	bool is_listed;      /* as live, by the look that is under way */
+	bool has_unknown;    /* of ENDED: nobody reported some of its events */
 	int64_t progress_at; /* monotonic ms of the last PROGRESS */
 	/* All; in the ledger; in the ledger once it has answered. */
 	int64_t refusals, refusals_noted, refusals_told;
@@ -79,7 +93,7 @@ struct attempt {
 	enum driver_stop answer; /* of EV_ANSWER */
 	bool spawn_failed, no_retry, uncharged;
 	char refused_reason[41], refused_text[257];
-	struct event *timer, *deadline;
+	struct event *timer, *deadline, *ticker;
 };
 
 /* A fresh attempt for EVENT_ID; LAUNCH goes out. */
@@ -91,6 +105,8 @@ struct attempt *attempt_find(struct dispatcher *d, const char *id);
 /* Those that take a worker's place: all that are not settled. */
 int64_t attempts_count(const struct dispatcher *d);
 int64_t attempts_held(const struct dispatcher *d);
+/* New work came: what belongs to a running task's conversation joins it. */
+void attempts_join(struct dispatcher *d);
 void attempts_shutdown(struct dispatcher *d);
 void attempt_deadline_begin(struct attempt *a);
 /* Hand the token at hand to a new mcpd (AT_KEYING). */
@@ -102,6 +118,18 @@ void attempt_worker_exited(
 
 /* A state's one question; its answer comes as EV_DONE or EV_REFUSED. */
 void attempt_ask(struct attempt *a, struct peer *peer, struct msg *m);
+/*
+ * For questions beside the state: the attempt may be settled before their
+ * answer comes, so it is found again by its id. _take frees the reference and
+ * returns the attempt, or NULL when it is no more.
+ */
+struct attempt_ref {
+	struct dispatcher *d;
+	char id[ATTEMPT_ID_LEN + 1];
+};
+struct attempt_ref *attempt_ref_new(const struct attempt *a);
+struct attempt *attempt_ref_take(struct attempt_ref *r);
+
 /* In AT_KEYING: a new token, then attempt_key() again. */
 void attempt_rekey(struct attempt *a);
 /* A live worker's mcpd is gone: a new token and another mcpd, beside it all. */
@@ -109,10 +137,31 @@ void attempt_mcpd_lost(struct attempt *a);
 /* The ledger writes down what a worker was refused, and that it works. */
 void attempt_note_refusals(struct attempt *a, size_t count);
 void attempt_note_progress(struct attempt *a);
+/* Once more the turn has gone on for limits.still_running. */
+void attempt_note_still_running(struct attempt *a);
 /* Publish that nobody can prove its tree gone. */
 void attempt_note_held(struct attempt *a);
 /* The agent has read its MCP declaration. */
 void attempt_drop_declaration(struct attempt *a);
+
+/* ---- follow.c ----------------------------------------------------------- */
+
+/* The state's question: what waits in its conversation. */
+void attempt_join(struct attempt *a);
+/* The state's question: may the next prompt name what JOINED found? */
+void attempt_expose(struct attempt *a);
+/* Beside the state: what came to its conversation joins its task at once. */
+void attempt_join_beside(struct attempt *a);
+/*
+ * What persons decided while nobody could be told: attempts whose task was
+ * taken away are ended, and held ones that were settled are let go.
+ */
+void decisions_look(struct dispatcher *d);
+
+/* ---- adopt.c ------------------------------------------------------------ */
+
+/* A settled attempt left events unknown: look for what its worker posted. */
+void adopt_begin(struct dispatcher *d, const char *attempt);
 
 /* ---- session.c ---------------------------------------------------------- */
 

@@ -19,6 +19,12 @@ dispatcher_supervisor(struct dispatcher *d)
 	return d->role.supervisor;
 }
 
+struct peer *
+dispatcher_outbox(struct dispatcher *d)
+{
+	return role_peer(&d->role, ROLE_OUTBOX, "");
+}
+
 int64_t
 dispatcher_limit(const struct dispatcher *d, enum limit limit)
 {
@@ -59,25 +65,41 @@ on_work_waits(struct peer *peer, struct msg *m, void *arg)
 	pass_wanted(arg);
 }
 
-/* Its token is refused from now on; its turn comes to its own end. */
 static void
 on_superseded(struct peer *peer, struct msg *m, void *arg)
 {
-	log_info("%s is superseded by an operator's redispatch",
-	    log_safe(m->superseded.attempt));
+	struct attempt *a = attempt_find(arg, m->superseded.attempt);
+
 	msg_free(m);
+	if (a != NULL)
+		attempt_event(a, EV_SUPERSEDED);
+}
+
+static void
+on_attempt_over(struct peer *peer, struct msg *m, void *arg)
+{
+	struct attempt *a = attempt_find(arg, m->attempt_over.attempt);
+
+	msg_free(m);
+	if (a != NULL)
+		attempt_event(a, EV_OVER);
 }
 
 /* Notices to the link before are lost: ask. */
 static void
 on_ledger_linked(struct peer *peer, void *arg)
 {
-	pass_wanted(arg);
+	struct dispatcher *d = arg;
+
+	if (d->recovered)
+		decisions_look(d);
+	pass_wanted(d);
 }
 
 static const peer_handler ledger_handlers[MSG_COUNT] = {
     [MSG_WORK_WAITS] = on_work_waits,
     [MSG_SUPERSEDED] = on_superseded,
+    [MSG_ATTEMPT_OVER] = on_attempt_over,
 };
 
 static const struct peer_ops ledger_ops = {

@@ -6,9 +6,12 @@
  *	pass.c		what starts, and when
  *	recover.c	what an earlier dispatcher left
  *	attempt.c	an attempt's life: the state table
+ *	ask.c		what it asks of ledger and supervisor
+ *	follow.c	what joins its conversation meanwhile
+ *	adopt.c		what a worker posted that did not say so
  *	session.c	an attempt's talk with its agent
  *	driver.h	what is known of an agent's wire; claude.c is one
- *	prompt.c	the first prompt
+ *	prompt.c	the prompts
  *	stream.c	the worker's pipes
  */
 #ifndef DISPATCHER_DISPATCHER_H
@@ -57,6 +60,7 @@ void recover_begin(struct dispatcher *d);
 
 struct peer *dispatcher_ledger(struct dispatcher *d);
 struct peer *dispatcher_supervisor(struct dispatcher *d);
+struct peer *dispatcher_outbox(struct dispatcher *d);
 int64_t dispatcher_limit(const struct dispatcher *d, enum limit limit);
 /* What status shows; 0 is not shown. */
 void dispatcher_show_count(

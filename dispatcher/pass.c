@@ -129,5 +129,6 @@ pass_wanted(struct dispatcher *d)
 	}
 	d->passing = true;
 	d->pass_after = 0;
+	attempts_join(d);
 	pass_goes_on(d);
 }

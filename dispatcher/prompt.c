@@ -50,3 +50,17 @@ prompt_first(
 	    event_id);
 	return buffer_take(&b, NULL);
 }
+
+char *
+prompt_follow_up(int64_t event_id)
+{
+	struct buffer b = {0};
+
+	buffer_printf(&b,
+	    "Event %" PRId64
+	    " came in the same conversation. Call basecamp_connect "
+	    "get_dispatch with event_id %" PRId64
+	    " and handle it as before, up to complete_dispatch.",
+	    event_id, event_id);
+	return buffer_take(&b, NULL);
+}

@@ -1,6 +1,6 @@
 /*
- * The first thing a worker is told (dispatch.md 11): ids, the way of working,
- * and nothing of the request itself, which it pulls.
+ * What a worker is told (dispatch.md 11): ids, the way of working, and nothing
+ * of the request itself, which it pulls.
  */
 #ifndef DISPATCHER_PROMPT_H
 #define DISPATCHER_PROMPT_H
@@ -15,5 +15,7 @@
  */
 char *prompt_first(
     int64_t task_id, int64_t event_id, const char *trigger, const char *url);
+/* What came to the conversation since; to be handled alike. Malloc'ed. */
+char *prompt_follow_up(int64_t event_id);
 
 #endif

@@ -91,10 +91,13 @@ session_open(struct attempt *a, struct msg_worker_spawned *spawned)
 	spawned->output = spawned->errors = -1;
 }
 
+/* The first prompt is the task's own event; each further one joined it. */
 void
 session_prompt(struct attempt *a)
 {
-	char *text = prompt_first(a->task_id, a->event_id, a->trigger, a->url);
+	char *text = a->follow_up != 0
+	    ? prompt_follow_up(a->follow_up)
+	    : prompt_first(a->task_id, a->event_id, a->trigger, a->url);
 	size_t len;
 	char *bytes = a->driver->prompt(a->session, text, &len);
 

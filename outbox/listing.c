@@ -23,6 +23,7 @@ struct listing {
 	bool too_many;
 	size_t rows;
 	int pages;
+	listing_filter filter; /* NULL: none */
 	listing_done done;
 	void *arg;
 };
@@ -43,19 +44,21 @@ listing_end(struct listing *l, enum listing_end end, const char *why)
 
 /* New lines shift pages: one message may come twice. */
 static void
-on_found(int64_t id, void *arg)
+on_found(const struct message_found *m, void *arg)
 {
 	struct listing *l = arg;
 	size_t i;
 
 	for (i = 0; i < l->count; i++) {
-		if (l->candidates[i] == id)
+		if (l->candidates[i] == m->id)
 			return;
 	}
+	if (l->filter != NULL && !l->filter(m, l->arg))
+		return;
 	if (l->count == LISTING_CANDIDATES_MOST)
 		l->too_many = true;
 	else
-		l->candidates[l->count++] = id;
+		l->candidates[l->count++] = m->id;
 }
 
 static void
@@ -98,7 +101,7 @@ listing_next(struct listing *l, const struct http_answer *answer, size_t rows,
 			listing_end(l, LISTING_FAILED, "it is cut short");
 		else if (l->too_many)
 			listing_end(l, LISTING_UNLISTABLE,
-			    "too many messages say the same");
+			    "too many messages may be it");
 		else
 			listing_end(l, LISTING_WHOLE, "");
 		return;
@@ -174,8 +177,8 @@ listing_page(struct listing *l)
 
 void
 listing_start(struct outbox *o, const struct message_kind *kind,
-    int64_t recording_id, int64_t since, const char *text, listing_done done,
-    void *arg)
+    int64_t recording_id, int64_t since, const char *text,
+    listing_filter filter, listing_done done, void *arg)
 {
 	struct listing *l = xcalloc(1, sizeof(*l));
 
@@ -183,7 +186,8 @@ listing_start(struct outbox *o, const struct message_kind *kind,
 	l->kind = kind;
 	l->since = since;
 	l->until = clock_monotonic_ms() + outbox_limit(o, LIMIT_listing_bound);
-	l->text = xstrdup(text);
+	l->text = text == NULL ? NULL : xstrdup(text);
+	l->filter = filter;
 	l->url = message_url(o->role.setup->setup.base_url,
 	    o->role.config->account_id, kind->list, recording_id);
 	l->done = done;

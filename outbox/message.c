@@ -104,21 +104,24 @@ listed_read(const json_t *row, const struct message_kind *kind,
 	return 0;
 }
 
-static bool
-says_the_same(const struct json_text *content, const char *text)
+/* Told of, if it says TEXT; a text of NULL is any. */
+static void
+listed_tell(
+    const struct listed *m, const char *text, message_found found, void *arg)
 {
-	char *normal = text_normalise(content->bytes, content->len, NULL);
-	bool same = strcmp(normal, text) == 0;
+	struct message_found it = {m->id, m->created_at, NULL};
+	char *normal = text_normalise(m->content.bytes, m->content.len, NULL);
 
+	it.text = normal;
+	if (text == NULL || strcmp(normal, text) == 0)
+		found(&it, arg);
 	free(normal);
-	return same;
 }
 
 int
 message_page(const struct message_kind *kind, const char *json, size_t len,
-    int64_t agent, int64_t since, const char *text,
-    void (*found)(int64_t id, void *arg), void *arg, size_t *rows, bool *older,
-    struct error *e)
+    int64_t agent, int64_t since, const char *text, message_found found,
+    void *arg, size_t *rows, bool *older, struct error *e)
 {
 	json_t *page = json_read(json, len, &answer_rules, e), *row;
 	struct listed m;
@@ -137,9 +140,8 @@ message_page(const struct message_kind *kind, const char *json, size_t len,
 		++*rows;
 		if (m.created_at < since)
 			*older = true;
-		else if (m.author == agent && m.content.bytes != NULL &&
-		    says_the_same(&m.content, text))
-			found(m.id, arg);
+		else if (m.author == agent && m.content.bytes != NULL)
+			listed_tell(&m, text, found, arg);
 	}
 	rc = 0;
 out:

@@ -30,15 +30,22 @@ char *message_body(const char *text, size_t len, size_t *out_len);
 /* The id in a create's answer, or -1. */
 int64_t message_created_id(const char *json, size_t len);
 
+/* One message of a listing, as what is looked for is compared with it. */
+struct message_found {
+	int64_t id;
+	int64_t created_at; /* ns since the epoch */
+	const char *text;   /* normalised; valid for the call */
+};
+typedef void (*message_found)(const struct message_found *m, void *arg);
+
 /*
  * One page of a listing. Calls FOUND for each message by AGENT made at or
- * after SINCE (ns since the epoch) whose text is TEXT (normalised). *ROWS
- * counts all of the page, *OLDER is set when one is older than SINCE. -1 when
- * the page is not a listing.
+ * after SINCE (ns since the epoch) whose text is TEXT (normalised; NULL: any
+ * text that it has). *ROWS counts all of the page, *OLDER is set when one is
+ * older than SINCE. -1 when the page is not a listing.
  */
 int message_page(const struct message_kind *kind, const char *json, size_t len,
-    int64_t agent, int64_t since, const char *text,
-    void (*found)(int64_t id, void *arg), void *arg, size_t *rows, bool *older,
-    struct error *e);
+    int64_t agent, int64_t since, const char *text, message_found found,
+    void *arg, size_t *rows, bool *older, struct error *e);
 
 #endif

@@ -111,7 +111,9 @@ on_dispatcher_linked(struct peer *peer, void *arg)
 	peer_notice(peer, &m);
 }
 
-static const peer_handler dispatcher_handlers[MSG_COUNT] = {NULL};
+static const peer_handler dispatcher_handlers[MSG_COUNT] = {
+    [MSG_LIST_REPLIES] = on_list_replies,
+};
 
 static const struct peer_ops dispatcher_ops = {
     .handlers = dispatcher_handlers,

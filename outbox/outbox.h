@@ -6,6 +6,7 @@
  *	work.c		what is done next: the start, a turn, the last flush
  *	send.c		one claimed intent: at most one request, its receipt
  *	reconcile.c	an intent in doubt: list, compare, adopt or doubt
+ *	replies.c	what an agent posted that did not say so
  *	listing.c	all pages of a destination's messages by the agent
  *	message.c	addresses and bodies of the three kinds of message
  *	token.c		the access token: mint, renewal, holds
@@ -68,6 +69,12 @@ void work_stop(struct outbox *o, int64_t bound_ms);
 /* One step each; ends in work_step_done() or work_step_none(). */
 void send_one(struct outbox *o);
 void reconcile_one(struct outbox *o, int64_t after);
+
+/* ---- replies.c -------------------------------------------------------------
+ */
+
+/* peer_handler of LIST_REPLIES. */
+void on_list_replies(struct peer *peer, struct msg *m, void *arg);
 
 /* ---- token.c ----------------------------------------------------------------
  */

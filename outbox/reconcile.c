@@ -147,7 +147,7 @@ on_sending(struct peer *peer, struct msg *m, void *arg)
 		return;
 	}
 	listing_start(
-	    o, kind, m->sending.recording_id, since, text, on_listed, d);
+	    o, kind, m->sending.recording_id, since, text, NULL, on_listed, d);
 	free(text);
 }
 

@@ -26,6 +26,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
+#include "supervisor/control.h"
 #include "supervisor/kernel.h"
 #include "supervisor/settings.h"
 #include "tests/unit/attempt_house.h"
@@ -204,6 +205,16 @@ house_mcpd_ends(void)
 	(void)close(mcpd.token);
 	house.mcpd_lives = false;
 	attempt_mcpd_exited(&house.sv, ATTEMPT);
+}
+
+/* No client waits here. */
+void
+control_attempt_over(
+    struct control *control, const char *attempt, enum fate fate)
+{
+	(void)control;
+	(void)attempt;
+	(void)fate;
 }
 
 /* ---- the dispatcher and the ledger, at the far ends --------------------- */

@@ -72,11 +72,11 @@ struct found {
 };
 
 static void
-on_found(int64_t id, void *arg)
+on_found(const struct message_found *m, void *arg)
 {
 	struct found *f = arg;
 
-	f->ids[f->count++] = id;
+	f->ids[f->count++] = m->id;
 }
 
 #define ROW(id, who, when, content)                                            \
