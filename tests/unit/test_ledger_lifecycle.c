@@ -142,16 +142,42 @@ a_holding_reply_needs_a_place(void **state)
 	assert_int_equal(0, count_of(f, "holding_reply"));
 }
 
+/* It said that nothing was started: whatever came of that, it is not true. */
 static void
 a_holding_reply_stands_down_with_its_reason(void **state)
 {
+	static const struct {
+		const char *state, *reason;
+	} since[] = {
+	    {"blocked", "read_failed"},
+	    {"discarded", "not_addressed"},
+	    {"admitted", ""},
+	};
 	struct fixture *f = *state;
+	size_t i;
 
-	(void)record_event(f, 101);
-	(void)refuse_event(f, 101, "blocked", "no_route");
-	(void)refuse_event(f, 101, "blocked", "read_failed");
-	assert_false(claim(f, NONCE_1)->claimed.found);
-	assert_string_equal("canceled", sql_get(f, "SELECT state FROM outbox"));
+	for (i = 0; i < sizeof(since) / sizeof(since[0]); i++) {
+		int64_t id = 101 + (int64_t)i;
+
+		(void)record_event(f, id);
+		(void)refuse_event(f, id, "blocked", "no_route");
+		if (*since[i].reason != '\0')
+			(void)refuse_event(
+			    f, id, since[i].state, since[i].reason);
+		else
+			(void)admit_event(f, id, "k");
+		assert_false(claim(f, NONCE_1)->claimed.found);
+		assert_string_equal("canceled -",
+		    sql_get(f,
+			"SELECT state || ' ' || COALESCE(sending_at, '-')"
+			" FROM outbox WHERE kind = 'holding_reply'"
+			" AND event_id = %d",
+			(int)id));
+	}
+	/* One whose record is blocked so still is sent. */
+	(void)record_event(f, 110);
+	(void)refuse_event(f, 110, "blocked", "no_route");
+	assert_string_equal("holding_reply", claim(f, NONCE_1)->claimed.kind);
 }
 
 /* ---- still running ----------------------------------------------------- */
@@ -462,6 +488,10 @@ an_earlier_authorization_does_not_silence(void **state)
 	    " '2026-01-05T09:00:00.000000000Z'");
 	(void)end_attempt(f, ATT_1, "lost");
 	assert_non_null(strstr(body_of(f, "completion"), "redispatch 101"));
+	(void)claim(f, NONCE_1);
+	assert_string_equal("sending",
+	    sql_get(f, "SELECT state FROM outbox WHERE kind = 'completion'"));
+	assert_non_null(strstr(body_of(f, "completion"), "redispatch 101"));
 }
 
 static void
@@ -520,13 +550,14 @@ main(void)
 {
 #define TEST(name) \
 	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+#define PROVES(traps, name) TRAP(traps, name, fixture_setup, fixture_teardown)
 	static const struct CMUnitTest tests[] = {
 	    TEST(a_guard_is_for_who_waits_for_a_word),
 	    TRAP("I15", no_message_no_verdict, fixture_setup, fixture_teardown),
 	    TEST(a_verdict_turned_to_held_has_no_guard),
 	    TEST(a_holding_reply_is_for_no_route),
 	    TEST(a_holding_reply_needs_a_place),
-	    TEST(a_holding_reply_stands_down_with_its_reason),
+	    PROVES("T51", a_holding_reply_stands_down_with_its_reason),
 	    TEST(each_tick_of_a_long_turn_is_told),
 	    TEST(a_tick_is_counted_once_and_while_it_lives),
 	    TEST(a_long_turn_without_a_place_is_counted_only),
@@ -541,9 +572,9 @@ main(void)
 	    TEST(only_the_last_failed_start_is_told),
 	    TEST(a_chat_line_is_plain),
 	    TEST(no_place_no_notice),
-	    TEST(a_decided_ask_is_not_asked),
-	    TEST(an_earlier_authorization_does_not_silence),
-	    TEST(a_claimed_notice_is_said_again_from_the_rows),
+	    PROVES("T50", a_decided_ask_is_not_asked),
+	    PROVES("T50", an_earlier_authorization_does_not_silence),
+	    PROVES("T50", a_claimed_notice_is_said_again_from_the_rows),
 	    TEST(an_undecided_notice_is_the_same_from_the_rows),
 	    TEST(no_message_holds_content_or_a_url),
 	};

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/ledger_fixture.h"
+#include "tests/unit/trap.h"
 
 #define HASH_A \
 	"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
@@ -172,20 +173,45 @@ a_claim_fires_the_armed_rows(void **state)
 	    get_dispatch(f, token, 0, ATT_1)->instruction.guard_acknowledged);
 }
 
-/* Claimed before there is a task: the row is fired from its first moment. */
+/* A launch, and whether its worker is told that it was acknowledged. */
+static bool
+is_told_acknowledged(struct fixture *f, int64_t id, const char *attempt)
+{
+	(void)snprintf(token, sizeof(token), "%s", launch(f, id, attempt));
+	return get_dispatch(f, token, id, attempt)
+	    ->instruction.guard_acknowledged;
+}
+
+/*
+ * Claimed before there is a task, and whatever became of it since: it may be
+ * there, and the row is fired from its first moment.
+ */
 static void
 a_guard_claimed_early_fires_the_later_row(void **state)
 {
+	static const char *const states[] = {
+	    "sending", "sent", "indeterminate", "abandoned"};
 	struct fixture *f = *state;
+	size_t i;
 
-	admitted(f, 101);
-	fixture_wait(30000);
-	assert_true(claim(f, NONCE_1)->claimed.found);
-	(void)snprintf(token, sizeof(token), "%s", launch(f, 101, ATT_1));
-	assert_string_equal(
-	    "fired", sql_get(f, "SELECT guard FROM task_events"));
-	assert_true(
-	    get_dispatch(f, token, 0, ATT_1)->instruction.guard_acknowledged);
+	for (i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+		admitted(f, 101);
+		fixture_wait(30000);
+		assert_true(claim(f, NONCE_1)->claimed.found);
+		sql_put(f,
+		    "UPDATE outbox SET state = '%s', receipt_id ="
+		    " CASE WHEN '%s' = 'sent' THEN 5 END",
+		    states[i], states[i]);
+		(void)snprintf(
+		    token, sizeof(token), "%s", launch(f, 101, ATT_1));
+		assert_string_equal(
+		    "fired", sql_get(f, "SELECT guard FROM task_events"));
+		assert_true(get_dispatch(f, token, 0, ATT_1)
+				->instruction.guard_acknowledged);
+		(void)fixture_teardown(state);
+		(void)fixture_setup(state);
+		f = *state;
+	}
 }
 
 /* One refused before there was a task acknowledges nothing. */
@@ -201,6 +227,28 @@ a_refused_guard_arms_afresh(void **state)
 	(void)launch(f, 101, ATT_1);
 	assert_string_equal(
 	    "armed", sql_get(f, "SELECT guard FROM task_events"));
+}
+
+/* Refused under a task, its row stays as it fired; a later task's does not. */
+static void
+a_refusal_is_missed_by_its_task_only(void **state)
+{
+	struct fixture *f = *state;
+
+	launched(f);
+	fixture_wait(30000);
+	assert_true(claim(f, NONCE_1)->claimed.found);
+	assert_string_equal("canceled", refused(f, 1, NONCE_1)->settled.state);
+	assert_string_equal(
+	    "fired", sql_get(f, "SELECT guard FROM task_events"));
+	assert_string_equal("canceled 1",
+	    sql_get(f, "SELECT state || ' ' || refused FROM outbox"));
+	(void)spawn_failed(f, ATT_1);
+	assert_false(is_told_acknowledged(f, 101, ATT_2));
+	assert_string_equal("fired canceled",
+	    sql_get(f,
+		"SELECT group_concat(guard, ' ') FROM (SELECT guard FROM"
+		" task_events ORDER BY task_id)"));
 }
 
 static void
@@ -231,6 +279,34 @@ a_guard_not_called_for_stands_down(void **state)
 	assert_non_null(strstr(f->lines[0], "\"state\":\"canceled\""));
 }
 
+/* What has been held, blocked or ended since is not acknowledged. */
+static void
+a_guard_of_a_record_that_left_stands_down(void **state)
+{
+	static const char *const states[] = {"held", "blocked", "completed"};
+	struct fixture *f = *state;
+	size_t i;
+
+	for (i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+		admitted(f, 101 + (int64_t)i);
+		sql_put(f,
+		    "UPDATE events SET state = '%s', reason = 'x'"
+		    " WHERE id = %d",
+		    states[i], 101 + (int)i);
+	}
+	admitted(f, 110);
+	fixture_wait(30000);
+	assert_int_equal(4, claim(f, NONCE_1)->claimed.intent_id);
+	for (i = 0; i < sizeof(states) / sizeof(states[0]); i++)
+		assert_string_equal("canceled - -",
+		    sql_get(f,
+			"SELECT state || ' ' || COALESCE(sending_at, '-') ||"
+			" ' ' || COALESCE(nonce, '-') FROM outbox"
+			" WHERE id = %d",
+			1 + (int)i));
+	assert_false(claim(f, NONCE_2)->claimed.found);
+}
+
 static void
 a_pull_takes_the_guard_back(void **state)
 {
@@ -238,11 +314,24 @@ a_pull_takes_the_guard_back(void **state)
 
 	launched(f);
 	fixture_wait(20000);
+	/* Refused, it has not taken anything back. */
+	sql_ok(f,
+	    "INSERT INTO generations (cause, opened_by, opened_at)"
+	    " VALUES ('hold', 'me', 'o');"
+	    "INSERT INTO hold_marker VALUES (1, 1, 'hold', 'me', 'h')");
+	assert_failed(get_dispatch(f, token, 0, ATT_1), "held");
+	assert_string_equal("pending", intent_state(f, 1));
+	sql_ok(f, "DELETE FROM hold_marker");
+	fixture_forget(f);
 	assert_false(
 	    get_dispatch(f, token, 0, ATT_1)->instruction.guard_acknowledged);
+	assert_string_equal("canceled get_dispatch canceled",
+	    sql_get(f,
+		"SELECT o.state || ' ' || o.note || ' ' || t.guard"
+		" FROM outbox o, task_events t"));
+	assert_string_equal("l.r", f->order);
 	fixture_wait(60000);
 	assert_false(claim(f, NONCE_1)->claimed.found);
-	assert_string_equal("canceled", intent_state(f, 1));
 }
 
 static void
@@ -376,6 +465,7 @@ a_deferral_delays_the_next_listing(void **state)
 	struct msg m = {.type = MSG_DEFER};
 
 	claimed_guard(f);
+	fixture_wait(45000); /* that long the request took to fail */
 	m.defer = (struct msg_defer){1, NONCE_1, 3, 60000};
 	assert_string_equal("sending",
 	    fixture_get(f, &m, ROLE_OUTBOX, "", MSG_SETTLED)->settled.state);
@@ -421,6 +511,43 @@ a_doubt_waits_for_a_person(void **state)
 }
 
 /* ---- reconciliation ---------------------------------------------------- */
+
+/* Neither start has anything to post, and the first finds it by listing. */
+static void
+what_was_sending_at_a_crash_is_listed(void **state)
+{
+	struct fixture *f = *state;
+
+	claimed_guard(f);
+	fixture_restart(f);
+	fixture_wait(60000);
+	assert_false(claim(f, NONCE_2)->claimed.found);
+	assert_int_equal(1, next_sending(f, 0, 60000)->intent_id);
+	assert_string_equal(
+	    "sent", listed(f, 1, NONCE_1, (int64_t[]){77}, 1)->settled.state);
+	fixture_restart(f);
+	fixture_wait(3600000);
+	assert_false(claim(f, NONCE_3)->claimed.found);
+	assert_false(next_sending(f, 0, 0)->found);
+	assert_int_equal(1, sql_int(f, "SELECT COUNT(*) FROM outbox"));
+}
+
+/* Not found there either: that is a doubt, and no reason to post. */
+static void
+what_is_not_found_is_not_sent_again(void **state)
+{
+	struct fixture *f = *state;
+
+	claimed_guard(f);
+	fixture_restart(f);
+	fixture_wait(60000);
+	assert_string_equal(
+	    "indeterminate", listed(f, 1, NONCE_1, NULL, 0)->settled.state);
+	fixture_restart(f);
+	fixture_wait(3600000);
+	assert_false(claim(f, NONCE_2)->claimed.found);
+	assert_false(next_sending(f, 0, 0)->found);
+}
 
 /* Two intents of one text at one place; the first is being sent. */
 static int64_t
@@ -489,6 +616,36 @@ what_is_spoken_for_is_no_candidate(void **state)
 		->settled.state);
 	assert_int_equal(75,
 	    sql_int(f, "SELECT receipt_id FROM outbox WHERE id = %d", (int)id));
+}
+
+/* Nor is it when nothing else is there. */
+static void
+what_is_spoken_for_alone_is_a_doubt(void **state)
+{
+	static const char *const speakers[] = {"ack_id", "reply_id",
+	    "adopted_reply_id", "another intent's receipt"};
+	struct fixture *f = *state;
+	size_t i;
+
+	for (i = 0; i < sizeof(speakers) / sizeof(speakers[0]); i++) {
+		int64_t id = sending_comment(f, "<div>hi</div>");
+
+		(void)launch(f, 101, ATT_1);
+		if (i < 3)
+			sql_put(
+			    f, "UPDATE task_events SET %s = 77", speakers[i]);
+		else
+			sql_put(f,
+			    "UPDATE outbox SET state = 'sent', receipt_id ="
+			    " 77, message_kind = 'comment', sending_at = 's'"
+			    " WHERE id <> %d",
+			    (int)id);
+		assert_string_equal("indeterminate",
+		    listed(f, id, NONCE_1, (int64_t[]){77}, 1)->settled.state);
+		(void)fixture_teardown(state);
+		(void)fixture_setup(state);
+		f = *state;
+	}
 }
 
 /* A boost and a comment of one number are two messages. */
@@ -737,29 +894,35 @@ main(void)
 {
 #define TEST(name) \
 	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+#define PROVES(traps, name) TRAP(traps, name, fixture_setup, fixture_teardown)
 	static const struct CMUnitTest tests[] = {
 	    TEST(nothing_to_send),
 	    TEST(a_guard_waits_its_delay),
 	    TEST(the_guard_delay_is_a_limit),
-	    TEST(a_claim_fires_the_armed_rows),
-	    TEST(a_guard_claimed_early_fires_the_later_row),
-	    TEST(a_refused_guard_arms_afresh),
+	    PROVES("T46 T47", a_claim_fires_the_armed_rows),
+	    PROVES("T45", a_guard_claimed_early_fires_the_later_row),
+	    PROVES("T47", a_refused_guard_arms_afresh),
+	    PROVES("T47", a_refusal_is_missed_by_its_task_only),
 	    TEST(a_guard_not_called_for_stands_down),
-	    TEST(a_pull_takes_the_guard_back),
+	    PROVES("T54", a_guard_of_a_record_that_left_stands_down),
+	    PROVES("T46", a_pull_takes_the_guard_back),
 	    TEST(a_nonce_claims_one_intent),
 	    TEST(a_flush_does_not_claim_twice),
 	    TEST(a_hold_claims_workers_words_only),
 	    TEST(a_receipt_settles_its_claim),
-	    TEST(a_receipt_of_anothers_is_refused),
+	    PROVES("T52", a_receipt_of_anothers_is_refused),
 	    TEST(a_refusal_is_a_column),
-	    TEST(a_deferral_delays_the_next_listing),
+	    PROVES("T53", a_deferral_delays_the_next_listing),
 	    TEST(a_young_sending_is_left_alone),
 	    TEST(a_doubt_waits_for_a_person),
+	    PROVES("T48", what_was_sending_at_a_crash_is_listed),
+	    PROVES("T48", what_is_not_found_is_not_sent_again),
 	    TEST(exactly_one_message_is_adopted),
-	    TEST(none_or_two_are_a_doubt),
-	    TEST(what_is_spoken_for_is_no_candidate),
+	    PROVES("T49", none_or_two_are_a_doubt),
+	    PROVES("T49", what_is_spoken_for_is_no_candidate),
+	    PROVES("T49", what_is_spoken_for_alone_is_a_doubt),
 	    TEST(a_reply_does_not_speak_for_a_boost),
-	    TEST(a_rival_of_the_same_text_is_a_doubt),
+	    PROVES("T49", a_rival_of_the_same_text_is_a_doubt),
 	    TEST(a_worker_posts_what_it_pulled),
 	    TEST(a_reply_goes_where_the_event_says),
 	    TEST(the_same_argument_is_the_same_message),
