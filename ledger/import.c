@@ -148,6 +148,8 @@ done_end(struct ledger *l, struct answer *a, struct import *im,
 	if (k->state == RECORD_SEEN)
 		l->depth--;
 	im->discarded++;
+	if (line_decided(l, a, im->event_id) == -1)
+		return -1;
 	return retraction_decided(l, a, im->event_id);
 }
 
