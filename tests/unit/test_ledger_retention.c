@@ -382,11 +382,17 @@ static void
 a_dropped_record_is_not_redispatched(void **state)
 {
 	struct fixture *f = *state;
+	struct msg m = {.type = MSG_REDISPATCH}, *reply;
 
 	(void)completed(f, 11, ATT_1);
 	(void)end_attempt(f, ATT_1, "finished");
 	wait_night(365);
 	assert_int_equal(1, night(f));
+	m.redispatch = (struct msg_redispatch){NONCE_1, "local:ann", 11};
+	reply = fixture_ask(f, &m, ROLE_SUPERVISOR, "");
+	assert_failed(reply, "refused");
+	assert_non_null(strstr(reply->failed.text, "gone"));
+	assert_int_equal(0, sql_int(f, "SELECT COUNT(*) FROM decisions"));
 	sql_ok(f,
 	    "INSERT INTO decisions (action, event_id, decided_by, decided_at)"
 	    " VALUES ('redispatch', 11, 'me',"
