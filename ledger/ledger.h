@@ -8,7 +8,7 @@
  *	answer.c	what a handler leaves behind until its commit
  *	database.c	opening the file
  *	files.c		whether it is private; migrate.c its schema
- *	promote.c	--promote: a shadow's ledger becomes the connector's; place.c
+ *	promote.c	--promote: a shadow's ledger moves in; place.c where
  *	inspect.c	--inspect and --print-schema
  *	statements.def	every statement, once; a subject's own in its .def
  *	machine.c	the machines' tables, which stand where rows are moved
