@@ -1,0 +1,128 @@
+"""What a person decides, from the command to the end of what it changed."""
+
+import re
+import signal
+import subprocess
+
+import processes
+from surroundings import wait_for
+
+GOOD = ["get", "ack", "reply", "complete"]
+LINGERS = ["get", "ack", "linger"]
+REFUSED = 77
+
+
+def rows_of(connector, event_id):
+    return [(row["delivery"], row["outcome"]) for row in connector.query(
+        "SELECT delivery, outcome FROM task_events WHERE event_id = ?"
+        " ORDER BY task_id", event_id)]
+
+
+def decide(connector, *words, code=0):
+    done = connector.connectctl(*words)
+    assert done.returncode == code, (done.stdout, done.stderr)
+    return done.stdout if code == 0 else done.stderr
+
+
+def mentioned(make_connector, steps):
+    connector = make_connector(script={"default": steps}).start()
+    connector.sim.wait("answered", 1, route="GET /999/events.json")
+    return connector, connector.sim.mention()["event_id"]
+
+
+def wait_rows(connector, event_id, *rows):
+    wait_for(lambda: rows_of(connector, event_id) == list(rows),
+             what="rows of event %d as %r" % (event_id, rows))
+
+
+def wait_idle(connector):
+    wait_for(lambda: not connector.query(
+        "SELECT 1 FROM attempts WHERE state <> 'ended'"), what="its end")
+
+
+def test_a_failure_runs_again(make_connector):
+    """As a task of its own, once; and a success does not."""
+    connector, event_id = mentioned(make_connector, ["get", "ack", "fail"])
+    connector.wait_event(event_id, "completed")
+    wait_idle(connector)
+    connector.set_script({"default": GOOD})
+    assert decide(connector, "redispatch", str(event_id)) == (
+        "event %d is admitted\n" % event_id)
+    wait_rows(connector, event_id, ("completed", "failed"),
+              ("completed", "succeeded"))
+    wait_idle(connector)
+    assert "(succeeded)" in decide(connector, "redispatch", str(event_id),
+                                   code=REFUSED)
+    assert len(rows_of(connector, event_id)) == 2
+
+
+def failed_and_alive(make_connector):
+    """It reported a failure, and its process goes on."""
+    connector, event_id = mentioned(
+        make_connector, ["get", "ack", "fail", "linger"])
+    connector.wait_event(event_id, "completed")
+    connector.set_script({"default": GOOD})
+    return connector, event_id
+
+
+def test_a_live_attempt_is_ended_first(make_connector):
+    """Its tree is gone before the record runs again."""
+    connector, event_id = failed_and_alive(make_connector)
+    worker = connector.roles()["worker"][0]
+    said = decide(connector, "redispatch", str(event_id))
+    assert "runs again when task 1 has ended\n" in said
+    assert re.search(r"^att_\S+ is (gone|stopped|ended)$", said, re.M), said
+    assert not processes.is_running(worker)
+    wait_rows(connector, event_id, ("completed", "failed"),
+              ("completed", "succeeded"))
+    replies = [m for m in connector.sim.messages() if m["kind"] == "comment"
+               and "failed" not in m["content"]]
+    assert len(replies) == 1, replies
+
+
+def test_the_dispatcher_is_killed_before_it_ends_the_attempt(make_connector):
+    """What it was to do is in the ledger."""
+    connector, event_id = failed_and_alive(make_connector)
+    connector.kill("dispatcher", signal.SIGSTOP)
+    with subprocess.Popen(
+            [str(connector.bin / "connectctl"), "-P", connector.profile,
+             "redispatch", str(event_id)], env=connector.environ,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as asking:
+        wait_for(lambda: connector.query(
+            "SELECT 1 FROM tasks WHERE superseded_at IS NOT NULL"),
+            what="the decision")
+        connector.kill("dispatcher")
+        asking.wait(60)
+    wait_rows(connector, event_id, ("completed", "failed"),
+              ("completed", "succeeded"))
+
+
+def test_what_nobody_will_do_is_discarded(make_connector):
+    """Unknown work; and not what waits or runs."""
+    connector, event_id = mentioned(make_connector, LINGERS)
+    wait_rows(connector, event_id, ("delivered", ""))
+    second = connector.sim.mention(recording_id=55)["event_id"]
+    connector.wait_event(second, "admitted", "queued")
+    for ident in (event_id, second):
+        assert "event %d is " % ident in decide(
+            connector, "discard", str(ident), code=REFUSED)
+    connector.set_script({"default": GOOD})
+    connector.kill("worker")
+    connector.wait_event(event_id, "completed")
+    assert decide(connector, "discard", str(event_id)) == (
+        "event %d is discarded\n" % event_id)
+    assert decide(connector, "discard", str(event_id)) == (
+        "event %d is discarded already\n" % event_id)
+    wait_rows(connector, second, ("completed", "succeeded"))
+    assert rows_of(connector, event_id) == [("completed", "unknown")]
+
+
+def test_what_runs_is_not_settled(make_connector):
+    """A person's word does not outweigh a process that is there."""
+    connector, event_id = mentioned(make_connector, LINGERS)
+    wait_rows(connector, event_id, ("delivered", ""))
+    attempt = connector.query("SELECT id FROM attempts")[0]["id"]
+    assert "--gone" in decide(connector, "settle", attempt, code=64)
+    assert attempt in decide(connector, "settle", attempt, "--gone",
+                             code=REFUSED)
+    assert connector.event_state(event_id) == "dispatched"
