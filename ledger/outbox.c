@@ -29,8 +29,12 @@ static const struct machine_state states[] = {
 };
 
 static const struct edge edges[] = {
-	{MACHINE_NONE, "pending", "VERDICT, END, POST",
-	    "its key is unknown; it has a place and a body", ""},
+	{MACHINE_NONE, "pending", "VERDICT, STILL_RUNNING, END",
+	    "a word is called for; its key is unknown; it has a place and a "
+	    "body", ""},
+	{MACHINE_NONE, "pending", "POST", "a worker's, of a pulled event", ""},
+	{MACHINE_NONE, "pending", "REDISPATCH, DISCARD, IMPORT",
+	    "a retraction of a posted notice", "the decision"},
 	{"pending", "sending", "CLAIM",
 	    "due and still called for; no hold stands, or it is a worker's",
 	    "sending_at, nonce; of guard_ack: armed guards fired"},

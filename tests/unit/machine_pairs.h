@@ -29,6 +29,17 @@ void task_put(
     struct fixture *f, int id, const char *superseded, const char *ended);
 void attempt_put(struct fixture *f, int task_id, const char *state);
 
+/* ---- a person's words; another nonce each time -------------------------- */
+
+struct msg *hold(struct fixture *f, const char *cause);
+struct msg *release(struct fixture *f);
+struct msg *redispatch(struct fixture *f, int64_t id);
+struct msg *discard(struct fixture *f, int64_t id);
+/* A file of one entry: DECISION is done or held. */
+struct msg *import(struct fixture *f, int64_t id, const char *decision);
+struct msg *resolve(struct fixture *f, int64_t intent_id,
+    const char *resolution, int64_t receipt_id);
+
 /* ---- by raw SQL -------------------------------------------------------- */
 
 /* Why the database refuses: a letter, and words of its message. */

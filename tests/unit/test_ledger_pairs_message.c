@@ -173,34 +173,21 @@ ask_listed_two(struct fixture *f)
 }
 
 static struct msg *
-resolve(struct fixture *f, const char *resolution, int64_t receipt_id)
-{
-	static int n;
-	struct msg m = {.type = MSG_RESOLVE};
-	char nonce[33];
-
-	(void)snprintf(nonce, sizeof(nonce), "%032d", ++n);
-	m.resolve =
-	    (struct msg_resolve){nonce, "local:ann", 1, resolution, receipt_id};
-	return fixture_ask(f, &m, ROLE_SUPERVISOR, "");
-}
-
-static struct msg *
 ask_resolve_sent(struct fixture *f)
 {
-	return resolve(f, "sent", 77);
+	return resolve(f, 1, "sent", 77);
 }
 
 static struct msg *
 ask_abandon(struct fixture *f)
 {
-	return resolve(f, "abandon", 0);
+	return resolve(f, 1, "abandon", 0);
 }
 
 static struct msg *
 ask_resend(struct fixture *f)
 {
-	return resolve(f, "resend", 0);
+	return resolve(f, 1, "resend", 0);
 }
 
 static struct msg *
@@ -230,6 +217,18 @@ ask_get(struct fixture *f)
 	if (reply->type == MSG_FAILED)
 		return reply;
 	return get_dispatch(f, token_read(&reply->launched.token), 101, ATT_1);
+}
+
+static struct msg *
+ask_hold(struct fixture *f)
+{
+	return hold(f, "hold");
+}
+
+static struct msg *
+ask_import_done(struct fixture *f)
+{
+	return import(f, 101, "done");
 }
 
 static void
@@ -291,6 +290,8 @@ every_pair_by_the_write_path(void **state)
 	    {"LISTED, one", "sent", ask_listed_one, "NRRt==R=="},
 	    {"LISTED, two", "indeterminate", ask_listed_two, "NRRi==R=="},
 	    {"GET_DISPATCH", "canceled", ask_get, "Rcc======"},
+	    {"HOLD", "canceled", ask_hold, "=cc======"},
+	    {"IMPORT, done", "canceled", ask_import_done, "=cc===R=="},
 	    {"RESOLVE, sent", "sent", ask_resolve_sent, "NRRRRtRRR"},
 	    {"RESOLVE, abandon", "abandoned", ask_abandon, "NRRRRaRRR"},
 	    {"RESOLVE, resend", "pending", ask_resend, "NRRRRpRpR"},

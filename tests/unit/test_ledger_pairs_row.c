@@ -181,6 +181,15 @@ ask_join(struct fixture *f)
 	return fixture_ask(f, &m, ROLE_DISPATCHER, "");
 }
 
+static struct msg *
+ask_expose(struct fixture *f)
+{
+	struct msg m = {.type = MSG_EXPOSE};
+
+	m.expose = (struct msg_expose){ATT_1, 101};
+	return fixture_ask(f, &m, ROLE_DISPATCHER, "");
+}
+
 /* Its conversation is at work. */
 static void
 put_waiting(struct fixture *f)
@@ -245,12 +254,16 @@ put_withdrawn(struct fixture *f)
 	(void)spawn_failed(f, ATT_1);
 }
 
-/* Its task lost its token, its worker lives. */
+/* A person took its task's token away; the worker lives. */
 static void
 put_retired(struct fixture *f)
 {
-	put_exposed(f);
-	sql_ok(f, "UPDATE tasks SET superseded_at = created_at");
+	put_joined(f);
+	(void)get_dispatch(f, token, 100, ATT_1);
+	assert_int_equal(MSG_REPORT_IS,
+	    complete_dispatch(f, token, 100, "failed", ATT_1)->type);
+	assert_true(ask_expose(f)->exposed.by_you);
+	assert_true(redispatch(f, 100)->decided.pending);
 }
 
 static void
@@ -258,15 +271,6 @@ put_returned(struct fixture *f)
 {
 	put_joined(f);
 	(void)end_attempt(f, ATT_1, "finished");
-}
-
-static struct msg *
-ask_expose(struct fixture *f)
-{
-	struct msg m = {.type = MSG_EXPOSE};
-
-	m.expose = (struct msg_expose){ATT_1, 101};
-	return fixture_ask(f, &m, ROLE_DISPATCHER, "");
 }
 
 static struct msg *

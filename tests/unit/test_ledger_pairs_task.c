@@ -153,11 +153,25 @@ put_running(struct fixture *f)
 	run_attempt(f, ATT_1, 4242);
 }
 
+/* The worker of a running attempt reported its failure. */
+static void
+put_failed(struct fixture *f)
+{
+	const char *token;
+
+	put_none(f);
+	token = launch(f, 101, ATT_1);
+	run_attempt(f, ATT_1, 4242);
+	(void)get_dispatch(f, token, 101, ATT_1);
+	assert_int_equal(MSG_REPORT_IS,
+	    complete_dispatch(f, token, 101, "failed", ATT_1)->type);
+}
+
 static void
 put_superseded(struct fixture *f)
 {
-	put_launched(f);
-	sql_ok(f, "UPDATE tasks SET superseded_at = created_at");
+	put_failed(f);
+	assert_true(redispatch(f, 101)->decided.pending);
 }
 
 static void
@@ -180,6 +194,12 @@ ask_launch(struct fixture *f)
 	struct msg m = launch_of(101, ATT_1);
 
 	return fixture_ask(f, &m, ROLE_DISPATCHER, "");
+}
+
+static struct msg *
+ask_redispatch(struct fixture *f)
+{
+	return redispatch(f, 101);
 }
 
 static struct msg *
@@ -258,24 +278,24 @@ tasks_by_the_write_path(void **state)
 	    {"none", MACHINE_NONE, put_none},
 	    {"launching", "live", put_launched},
 	    {"running", "live", put_running},
+	    {"failed", "live", put_failed},
 	    {"superseded", "superseded", put_superseded},
 	    {"ended", "ended", put_ended},
 	    {"its worker never was", "ended", put_never_run},
 	};
 	static const struct request_row requests[] = {
-	    {"LAUNCH", "live", ask_launch, "l=RRRR"},
-	    {"REKEY", "live", ask_rekey, "N==RRR"},
-	    {"TAKE_OVER", "live", ask_take_over, "NR=RRR"},
-	    {"END", "ended", ask_end, "Neee=="},
-	    {"END, spawn_failed", "superseded, ended", ask_spawn_failed,
-		"Neee=="},
+	    {"LAUNCH", "live", ask_launch, "l=RRRRR"},
+	    {"REKEY", "live", ask_rekey, "N===RRR"},
+	    {"TAKE_OVER", "live", ask_take_over, "NR==RRR"},
+	    {"REDISPATCH", "superseded", ask_redispatch, "RRRsR=R"},
+	    {"END", "ended", ask_end, "Neeee=="},
+	    {"END, spawn_failed", "ended", ask_spawn_failed, "Neeee=="},
 	};
 	static const struct path_proof proof = {&task_machine, "-lse",
 	    "SELECT CASE WHEN ended_at IS NOT NULL THEN 'ended'"
 	    " WHEN superseded_at IS NOT NULL THEN 'superseded' ELSE 'live' END"
 	    " FROM tasks WHERE id = 1",
-	    places, COUNT_OF(places), requests, COUNT_OF(requests),
-	    "live-superseded "};
+	    places, COUNT_OF(places), requests, COUNT_OF(requests), ""};
 
 	path_proof_run(&proof);
 }
@@ -287,17 +307,18 @@ attempts_by_the_write_path(void **state)
 	    {"none", MACHINE_NONE, put_none},
 	    {"launching", "launching", put_launched},
 	    {"running", "running", put_running},
-	    {"of a superseded task", "launching", put_superseded},
+	    {"of a superseded task", "running", put_superseded},
 	    {"ended", "ended", put_ended},
 	    {"never run", "ended", put_never_run},
 	};
 	static const struct request_row requests[] = {
 	    {"LAUNCH", "launching", ask_launch, "l=RRRR"},
 	    {"REKEY", "launching", ask_rekey, "N==RRR"},
-	    {"RUNNING", "running", ask_running, "Nr=rRR"},
+	    {"RUNNING", "running", ask_running, "Nr==RR"},
 	    {"RUNNING, another process", "running", ask_running_another,
-		"NrRrRR"},
+		"NrRRRR"},
 	    {"PROGRESS", "running", ask_progress, "N====="},
+	    {"REDISPATCH", "ended", ask_redispatch, "RRRR=R"},
 	    {"END", "ended", ask_end, "Neee=="},
 	    {"END, spawn_failed", "ended", ask_spawn_failed, "Neee=="},
 	};
