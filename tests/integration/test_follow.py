@@ -33,17 +33,36 @@ def rows_of(connector, event_id):
         " ORDER BY task_id", event_id)]
 
 
-def test_a_sibling_that_nobody_was_told_of_starts_afterwards(make_connector):
-    """One task takes both, its worker is told of the first alone, and the
-    second has a task of its own.
-    """
+def prompts(connector):
+    return [(record["pid"], record["event_id"])
+            for record in connector.agent_records("step")
+            if record["name"] == "get"]
+
+
+def test_a_sibling_is_told_of_when_the_turn_has_ended(make_connector):
+    """One worker does both, in order, each on a prompt of its own."""
     connector = make_connector(script={"default": STEPS}).start()
     first, second = two_that_wait(connector, STEPS)
+    for event_id in (first, second):
+        assert rows_of(connector, event_id) == [("completed", "succeeded")]
+    (worker, told), (same, then) = prompts(connector)[-2:]
+    assert (worker, told, then) == (same, first, second)
+    comments = [m for m in connector.sim.messages() if m["kind"] == "comment"]
+    assert len(comments) == 3
+
+
+def test_a_sibling_that_nobody_was_told_of_starts_afterwards(make_connector):
+    """One task takes both, its worker goes after the first, and the second
+    has a task of its own.
+    """
+    connector = make_connector(script={"default": STEPS}).start()
+    first, second = two_that_wait(connector, [*STEPS, "exit:0"])
     assert rows_of(connector, first) == [("completed", "succeeded")]
     assert rows_of(connector, second) == [
         ("admitted", ""), ("completed", "succeeded")]
-    comments = [m for m in connector.sim.messages() if m["kind"] == "comment"]
-    assert len(comments) == 3
+    (worker, told), (another, then) = prompts(connector)[-2:]
+    assert (told, then) == (first, second)
+    assert worker != another
 
 
 def test_a_worker_pulls_a_sibling_by_itself(make_connector):
