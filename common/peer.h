@@ -17,6 +17,7 @@
 #include "common/link.h"
 
 #define PEER_WINDOW 64
+#define DEATH_ID_LEN 32
 
 struct peer;
 

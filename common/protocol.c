@@ -50,8 +50,12 @@ role_by_name(const char *name)
 #define PARTY_MCPD (1U << ROLE_MCPD)
 #define PARTY_ANY ((1U << ROLE_COUNT) - 1)
 #define PARTY_CHILDREN (PARTY_ANY & ~PARTY_SUPERVISOR)
-/* Who takes records in hand; an mcpd has those of its task only. */
-#define PARTY_MOVERS (PARTY_DISPATCHER | PARTY_OUTBOX | PARTY_INTAKE)
+/*
+ * Who takes records in hand: an mcpd has those of its task only, the outbox
+ * none. The supervisor sees with what in hand they die.
+ */
+#define PARTY_MOVERS (PARTY_DISPATCHER | PARTY_INTAKE)
+#define PARTY_WITNESSES (PARTY_SUPERVISOR | PARTY_MOVERS)
 
 #define FIELD(m, f, kind, class, least, most) \
 	{#f, FIELD_##kind, FD_##class, offsetof(struct msg, m.f), least, most},

@@ -89,6 +89,19 @@ role_state(struct role *role, const char *name, const char *fmt, ...)
 	supervisor_tell(&m);
 }
 
+/* Written before the next step is taken, which may be the last. */
+void
+role_in_hand(struct role *role, int64_t event_id, bool taken)
+{
+	struct msg m = {.type = MSG_IN_HAND};
+
+	m.in_hand.event_id = event_id;
+	m.in_hand.taken = taken;
+	peer_notice(role->supervisor, &m);
+	if (peer_is_linked(role->supervisor))
+		link_flush(peer_link(role->supervisor));
+}
+
 void
 role_accuse(struct role *role, struct peer *peer, const char *text)
 {

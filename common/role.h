@@ -93,6 +93,11 @@ struct peer *role_peer(
 void role_state(struct role *role, const char *name, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /*
+ * A record is in hand from now on, or is not any more. Should this process die
+ * of itself meanwhile the supervisor counts that against the record.
+ */
+void role_in_hand(struct role *role, int64_t event_id, bool taken);
+/*
  * Part of role_start(), and to be called first by a process that has no role
  * to start: what libraries would read from files later, they have then.
  */

@@ -51,6 +51,7 @@ do_drop(struct attempt *a)
 {
 	struct dispatcher *d = a->d;
 
+	role_in_hand(&d->role, a->event_id, false);
 	if (strcmp(a->refused_reason, "not_startable") != 0)
 		log_info("event %lld is not launched: %s",
 		    (long long)a->event_id, a->refused_text);
@@ -188,6 +189,7 @@ do_launched(struct attempt *a)
 {
 	struct dispatcher *d = a->d;
 
+	role_in_hand(&d->role, a->event_id, false);
 	if (a->stop[0] != '\0')
 		do_end(a);
 	else
@@ -608,6 +610,7 @@ attempt_start(struct dispatcher *d, int64_t event_id)
 	m.launch.driver = d->role.config->driver;
 	m.launch.containment = containment;
 	m.launch.deadline_ms = d->role.config->deadline_ms;
+	role_in_hand(&d->role, event_id, true);
 	attempt_ask(a, dispatcher_ledger(d), &m);
 }
 

@@ -26,6 +26,8 @@ struct admission {
 	int64_t offered; /* while asking: the least id that came, -1: none */
 	bool is_asking;
 	bool is_over; /* the walk's end: nothing more waits above AFTER */
+	/* One that was in hand at a death goes alone: it does, or is next. */
+	bool is_alone;
 	struct event *retry;
 };
 
@@ -72,6 +74,7 @@ work_end(struct work *w)
 {
 	struct admission *a = w->admission;
 
+	role_in_hand(a->in->role, w->event_id, false);
 	*w = (struct work){0};
 	a->busy--;
 	admission_ask(a);
@@ -145,12 +148,27 @@ work_begin(struct admission *a, const struct msg_undecided *u)
 		p.blocked_for[0] = '\0';
 	w->admission = a;
 	w->event_id = u->event_id;
+	role_in_hand(a->in->role, w->event_id, true);
 	a->busy++;
 	w->decision = decision_start(
 	    &a->in->api, a->in->lists, a->in->policy, &p, decision_done, w);
 }
 
 /* ---- the walk ----------------------------------------------------------- */
+
+/* A suspect waits for the hands to be empty, and is asked for again then. */
+static void
+walk_takes(struct admission *a, const struct msg_undecided *u)
+{
+	bool in_hand = is_in_hand(a, u->event_id);
+
+	a->is_alone = u->suspect && !in_hand;
+	if (a->is_alone && a->busy > 0)
+		return;
+	a->after = u->event_id;
+	if (!in_hand)
+		work_begin(a, u);
+}
 
 static void
 walk_ended(struct admission *a, int64_t retry_in_ms)
@@ -176,9 +194,7 @@ undecided_came(struct peer *ledger, struct msg *reply, void *arg)
 	}
 	backlog_told(&a->in->backlog, u->depth);
 	if (u->found) {
-		a->after = u->event_id;
-		if (!is_in_hand(a, u->event_id))
-			work_begin(a, u);
+		walk_takes(a, u);
 	} else if (a->offered == -1) {
 		walk_ended(a, u->retry_in_ms);
 	}
@@ -196,7 +212,8 @@ admission_ask(struct admission *a)
 	struct msg m = {.type = MSG_NEXT_UNDECIDED};
 	size_t workers;
 
-	if (a->in->policy == NULL || a->is_over || a->is_asking)
+	if (a->in->policy == NULL || a->is_over || a->is_asking ||
+	    (a->is_alone && a->busy > 0))
 		return;
 	workers =
 	    (size_t)a->in->policy->config->limits[LIMIT_admission_workers];

@@ -3,6 +3,9 @@
  * be what it died of (design 3.1, poison). After the second such death it
  * waits for a person. The count outlives every process, so it is kept here.
  */
+#include <inttypes.h>
+
+#include "common/log.h"
 #include "ledger/handlers.h"
 #include "ledger/lines.h"
 #include "ledger/record.h"
@@ -44,6 +47,9 @@ suspect_read(
 static void
 quarantined_tell(struct ledger *l, struct answer *a, const struct suspect *s)
 {
+	log_warnx("event %" PRId64 " was in hand at %d deaths: it is "
+		  "quarantined until redispatch",
+	    s->verdict.event_id, DEATHS_MOST);
 	line_verdict(a, &s->verdict, s->event_type, s->bucket_id,
 	    s->recording_id, record_state_name(RECORD_BLOCKED), REASON);
 	if (s->state == RECORD_SEEN)

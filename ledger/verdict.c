@@ -68,6 +68,7 @@ handle_next_undecided(
 	u->seen_at = answer_text(a, row_text(row, 7));
 	u->reason = answer_text(a, row_text(row, 8));
 	u->retry_since = answer_text(a, row_text(row, 9));
+	u->suspect = row_int(row, 10) != 0;
 	return 0;
 }
 

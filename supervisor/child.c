@@ -376,6 +376,7 @@ act_bury(struct child *c)
 	child_log_end(c, is_own);
 	if (is_own)
 		c->own_deaths++;
+	hand_bury(c, is_own);
 	if (c->role == ROLE_DISPATCHER)
 		attempts_dispatcher_gone(c->sv);
 	if (c->role == ROLE_MCPD) {

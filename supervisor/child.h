@@ -38,6 +38,7 @@ enum child_event {
 /* Deaths in a row before status calls it failing rather than restarting. */
 #define CHILD_FAILING_FROM 5
 #define CHILD_VALUES_MAX 32
+#define CHILD_HAND_MAX 64
 #define CHILD_WORDS_MAX ERROR_TEXT_MAX
 
 struct child_value {
@@ -56,7 +57,8 @@ struct child {
 	bool was_ready; /* in this life */
 	pid_t pid;      /* 0: none, or reaped */
 	bool link_ended;
-	siginfo_t end; /* of its last life */
+	siginfo_t end;                   /* of its last life */
+	char death_id[DEATH_ID_LEN + 1]; /* of a death of its own, else "" */
 	int64_t generation;
 	struct peer *peer;
 	struct event *timer; /* of the state, see the table */
@@ -70,6 +72,10 @@ struct child {
 	/* Counted over all lives, but FAILURES: deaths in a row. */
 	unsigned failures;
 	uint64_t restarts, own_deaths, silences;
+
+	/* hand.c: the records that the present life has in hand. */
+	int64_t hand[CHILD_HAND_MAX];
+	size_t hand_count;
 
 	/* What the present life said. */
 	bool seccomp, no_new_privs, dumpable;
@@ -147,6 +153,17 @@ int child_tell_credential(struct child *c, struct error *e);
 extern const struct peer_ops child_peer_ops;
 /* Forget what the life before said. */
 void child_values_clear(struct child *c);
+
+/* ---- hand.c -------------------------------------------------------------- */
+
+/* A record is in its hand, or not any more; -1: no child takes so many. */
+int hand_move(struct child *c, int64_t event_id, bool taken);
+/*
+ * It is dead. If that was its own fault the death gets an id, and is counted
+ * in the ledger against each record in its hand, before any successor can be
+ * given one of them (design 3.1 "Poison").
+ */
+void hand_bury(struct child *c, bool is_own);
 
 /* ---- links.c ------------------------------------------------------------- */
 

@@ -228,6 +228,21 @@ on_spawn_mcpd_awake(struct peer *peer, struct msg *m, void *arg)
 	on_spawn_mcpd(peer, m, arg);
 }
 
+/* Who has something in hand owes its end: a stuck one is looked for. */
+static void
+on_in_hand(struct peer *peer, struct msg *m, void *arg)
+{
+	struct child *c = child_of_peer(arg, peer);
+	const struct msg_in_hand *h = &m->in_hand;
+	int rc = hand_move(c, h->event_id, h->taken);
+
+	msg_free(m);
+	if (rc == -1)
+		child_happens(c, CHILD_WRONG);
+	else
+		watchdog_wake(c->sv);
+}
+
 static void
 on_unlinked(struct peer *peer, void *arg)
 {
@@ -250,6 +265,7 @@ static const peer_handler handlers[] = {
     [MSG_LOG] = on_log,
     [MSG_STATE] = on_state,
     [MSG_ACCUSE] = on_accuse,
+    [MSG_IN_HAND] = on_in_hand,
     [MSG_LINE] = on_line,
     [MSG_GUEST_BOUND] = on_guest_bound,
     [MSG_SPAWN_MCPD] = on_spawn_mcpd_awake,

@@ -22,6 +22,7 @@
  *	control.c	the control socket: who may connect
  *	door.c		a socket in the run-time directory, kept reachable
  *	guests.c	mcpds that others start: who may come, their links
+ *	hand.c		what children die with in hand, and whose fault it is
  *	client.c	one connection; control_wire.h what is spoken
  *	commands.c	what it may ask for
  *	status.c	the supervisor's part of `status`

@@ -112,7 +112,8 @@ is_busy(struct supervisor *sv)
 
 	for (role = 0; role < ROLE_COUNT; role++) {
 		c = sv->children[role];
-		if (c != NULL && peer_unanswered(c->peer) > 0)
+		if (c != NULL &&
+		    (peer_unanswered(c->peer) > 0 || c->hand_count > 0))
 			return true;
 	}
 	return !TAILQ_EMPTY(&sv->mcpds) || attempts_live(sv) > 0;

@@ -40,6 +40,14 @@ role_state(struct role *r, const char *name, const char *fmt, ...)
 	(void)fmt;
 }
 
+void
+role_in_hand(struct role *r, int64_t event_id, bool taken)
+{
+	(void)r;
+	(void)event_id;
+	(void)taken;
+}
+
 static void
 read_thread(struct peer *mcpd, struct msg *m, void *arg)
 {

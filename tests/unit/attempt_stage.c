@@ -101,6 +101,16 @@ on_mcpd(struct peer *peer, struct msg *m, void *arg)
 }
 
 static void
+on_in_hand(struct peer *peer, struct msg *m, void *arg)
+{
+	struct stage *s = arg;
+
+	assert_int_equal(s->in_hand, m->in_hand.taken ? 0 : 101);
+	s->in_hand = m->in_hand.taken ? m->in_hand.event_id : 0;
+	msg_free(m);
+}
+
+static void
 on_broken(struct peer *peer, const char *text, void *arg)
 {
 	fail_msg("%s", text);
@@ -128,6 +138,7 @@ static const peer_handler asked_handlers[MSG_COUNT] = {
     [MSG_DROP_DECLARATION] = on_asked,
     [MSG_TREE_HELD] = on_asked,
     [MSG_STOP_SERVING] = on_asked,
+    [MSG_IN_HAND] = on_in_hand,
 };
 static const peer_handler supervisor_handlers[MSG_COUNT] = {
     [MSG_WORKER_EXITED] = on_exited,

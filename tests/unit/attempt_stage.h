@@ -32,6 +32,7 @@ struct stage {
 	int64_t refusals_noted;
 	bool refuses_to_note;
 	int drops;         /* DROP_DECLARATION */
+	int64_t in_hand;   /* a record, as the supervisor is told; 0: none */
 	int joins;         /* JOIN, which is answered at once: */
 	int64_t unexposed; /* with this; -1: as other requests */
 	int64_t still_running;

@@ -62,6 +62,24 @@ role_state(struct role *role, const char *name, const char *fmt, ...)
 	stage_note(on_stage, "%s = %s", name, text);
 }
 
+/* What is taken is laid down again, once. */
+void
+role_in_hand(struct role *role, int64_t event_id, bool taken)
+{
+	struct stage *s = on_stage;
+	size_t i = 0;
+
+	(void)role;
+	while (i < s->hand_count && s->hand[i] != event_id)
+		i++;
+	assert_int_equal(taken, i == s->hand_count);
+	assert_true(s->hand_count < sizeof(s->hand) / sizeof(s->hand[0]));
+	if (taken)
+		s->hand[s->hand_count++] = event_id;
+	else
+		s->hand[i] = s->hand[--s->hand_count];
+}
+
 /* ---- the journal -------------------------------------------------------- */
 
 void

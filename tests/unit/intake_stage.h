@@ -17,6 +17,8 @@ struct stage_answer;
 
 struct stage {
 	struct role role;
+	int64_t hand[16]; /* as the supervisor is told */
+	size_t hand_count;
 	struct intake in;
 	struct config *config;
 

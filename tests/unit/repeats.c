@@ -66,7 +66,7 @@ deadly(struct fixture *f)
 
 	admitted(f);
 	m.count_death = (struct msg_count_death){101, NONCE_1};
-	(void)fixture_get(f, &m, ROLE_OUTBOX, "", MSG_DEATH_COUNTED);
+	(void)fixture_get(f, &m, ROLE_INTAKE, "", MSG_DEATH_COUNTED);
 }
 
 static void

@@ -305,6 +305,30 @@ a_launch_refused_leaves_nothing(void **state)
 	stage_free(s);
 }
 
+/* A record is in hand until it is launched, or is not. */
+static void
+a_launch_is_in_hand(void **state)
+{
+	struct stage *s = stage_new();
+
+	stage_expect(s, MSG_LAUNCH);
+	stage_turn(s);
+	assert_int_equal(101, s->in_hand);
+	stage_launched(s);
+	assert_int_equal(0, s->in_hand);
+	stage_mcpd_up(s);
+	stage_expect(s, MSG_SPAWN_WORKER);
+	stage_refuse(s, "not_started");
+	stage_tree_is(s, "never_forked");
+	stage_ends(s, "failed", " spawn_failed");
+
+	s = stage_new();
+	stage_expect(s, MSG_LAUNCH);
+	stage_refuse(s, "not_startable");
+	assert_int_equal(0, s->in_hand);
+	stage_free(s);
+}
+
 /* No process ever was: retried once, unless a retry cannot help. */
 static void
 a_worker_that_does_not_start(void **state)
@@ -598,6 +622,7 @@ main(void)
 	    cmocka_unit_test(a_session_never_verified),
 	    cmocka_unit_test(another_session_than_asked_for),
 	    cmocka_unit_test(a_launch_refused_leaves_nothing),
+	    cmocka_unit_test(a_launch_is_in_hand),
 	    cmocka_unit_test(a_worker_that_does_not_start),
 	    cmocka_unit_test(a_reload_between_launch_and_start),
 	    cmocka_unit_test(a_refused_start_with_a_process),

@@ -404,6 +404,10 @@ test_silence_is_aborted_then_killed(void **arg)
 	dies(c, 0, SIGKILL, 1);
 	assert_int_equal(c->own_deaths, 1);
 	assert_int_equal(c->silences, 1);
+	assert_string_not_equal(c->death_id, "");
+	/* Its successor's end by another's hand is no such death. */
+	dies(c, 0, SIGKILL, 1);
+	assert_string_equal(c->death_id, "");
 }
 
 static void

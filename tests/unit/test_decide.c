@@ -766,6 +766,43 @@ test_several_at_once(void **state)
 	stage_free(s);
 }
 
+/*
+ * What was in hand when an intake died goes with nothing beside it: it waits
+ * for the others, and they for it.
+ */
+static void
+test_suspect_goes_alone(void **state)
+{
+	struct stage *s = stage_with("comment.created", STAGE_OPERATOR);
+	int i;
+
+	(void)state;
+	s->config->limits[LIMIT_admission_workers] = 4;
+	s->undecided_count = 4;
+	for (i = 0; i < 4; i++) {
+		s->undecided[i] = s->undecided[0];
+		s->undecided[i].event_id = EVENT + i;
+		s->undecided[i].recording_id = 5 + i;
+	}
+	s->undecided[1].suspect = true;
+	configure(s, 1500);
+	stage_await(s, "GET comments/5");
+	stage_linger(s, 50);
+	assert_int_equal(stage_count(s, "GET comments/"), 1);
+	assert_int_equal(s->hand_count, 1);
+	stage_answer(s, "comments/5", 200, NULL, COMMENT(26909558, ASKED));
+	stage_await(s, "GET comments/6");
+	stage_linger(s, 50);
+	assert_int_equal(stage_count(s, "GET comments/7"), 0);
+	assert_int_equal(s->hand_count, 1);
+	assert_int_equal(s->hand[0], EVENT + 1);
+	stage_answer(s, "comments/6", 200, NULL, COMMENT(26909558, ASKED));
+	stage_await(s, "GET comments/7");
+	stage_await(s, "GET comments/8");
+	assert_int_equal(s->hand_count, 2);
+	stage_free(s);
+}
+
 /* The ledger says when the next one is due; nobody offers it. */
 static void
 test_timed_retry(void **state)
@@ -910,6 +947,7 @@ main(void)
 	    cmocka_unit_test(test_line_types),
 	    cmocka_unit_test(test_too_many_chats),
 	    cmocka_unit_test(test_several_at_once),
+	    cmocka_unit_test(test_suspect_goes_alone),
 	    cmocka_unit_test(test_timed_retry),
 	    cmocka_unit_test(test_schedule),
 	    cmocka_unit_test(test_window_of_a_reason),

@@ -44,11 +44,13 @@ the_second_death_blocks_it(void **state)
 	struct msg_death_counted *is;
 
 	(void)record_event(f, 101);
+	assert_false(next_undecided(f)->suspect);
 	is = count_death(f, 101, NONCE_1);
 	assert_int_equal(1, is->count);
 	assert_false(is->quarantined);
 	assert_string_equal("seen  1 untimed", record_of(f, 101));
 	assert_int_equal(101, next_undecided(f)->event_id);
+	assert_true(next_undecided(f)->suspect);
 	fixture_restart(f);
 	is = count_death(f, 101, NONCE_2);
 	assert_int_equal(2, is->count);
@@ -165,25 +167,26 @@ a_retry_that_kills_is_counted(void **state)
 	assert_string_equal("blocked quarantined 2 untimed", record_of(f, 101));
 }
 
-/* A person may run it again; one more death and it waits again. */
+/* A redispatch has it tried again, alone, and its count starts anew. */
 static void
 a_person_may_have_it_tried_again(void **state)
 {
+	static const char death_4[] = "44444444444444444444444444444444";
 	struct fixture *f = *state;
 
 	(void)record_event(f, 101);
 	(void)count_death(f, 101, NONCE_1);
 	(void)count_death(f, 101, NONCE_2);
-	/* As a redispatch does: it is owed at once. */
-	sql_ok(f,
-	    "UPDATE events SET next_retry_at ="
-	    " '2026-01-05T09:00:00.000000000Z'");
+	assert_string_equal("blocked", redispatch_event(f, 101)->decided.state);
 	assert_int_equal(101, next_undecided(f)->event_id);
-	assert_int_equal(3, count_death(f, 101, NONCE_3)->count);
-	assert_string_equal("blocked quarantined 3 untimed", record_of(f, 101));
-	sql_ok(f,
-	    "UPDATE events SET next_retry_at ="
-	    " '2026-01-05T09:00:00.000000000Z'");
+	assert_true(next_undecided(f)->suspect);
+	/* Told once more, the death before it is not a new one. */
+	assert_int_equal(0, count_death(f, 101, NONCE_2)->count);
+	assert_int_equal(1, count_death(f, 101, NONCE_3)->count);
+	assert_int_equal(101, next_undecided(f)->event_id);
+	assert_true(count_death(f, 101, death_4)->quarantined);
+	assert_string_equal("blocked quarantined 2 untimed", record_of(f, 101));
+	(void)redispatch_event(f, 101);
 	assert_string_equal("admitted", admit_event(f, 101, "k"));
 }
 
@@ -191,7 +194,9 @@ static void
 an_mcpd_quarantines_nothing(void **state)
 {
 	assert_true(msg_permitted(MSG_COUNT_DEATH, ROLE_INTAKE, ROLE_LEDGER));
-	assert_true(msg_permitted(MSG_COUNT_DEATH, ROLE_OUTBOX, ROLE_LEDGER));
+	assert_true(
+	    msg_permitted(MSG_COUNT_DEATH, ROLE_SUPERVISOR, ROLE_LEDGER));
+	assert_false(msg_permitted(MSG_COUNT_DEATH, ROLE_OUTBOX, ROLE_LEDGER));
 	assert_true(
 	    msg_permitted(MSG_COUNT_DEATH, ROLE_DISPATCHER, ROLE_LEDGER));
 	assert_false(msg_permitted(MSG_COUNT_DEATH, ROLE_MCPD, ROLE_LEDGER));

@@ -158,6 +158,19 @@ test_silence_is_found(void **arg)
 	assert_int_equal(world.wrong, 0);
 }
 
+/* A record in somebody's hand is something outstanding as well. */
+static void
+test_a_hand_is_looked_after(void **arg)
+{
+	(void)arg;
+	children[1].hand_count = 1;
+	watchdog_init(&sv);
+	link_pause(peer_link(ends[0]));
+	watchdog_wake(&sv);
+	run_until(&world.silent[ROLE_LEDGER], 1, 0);
+	assert_int_equal(world.silent[ROLE_INTAKE], 0);
+}
+
 /* Somebody asks for status: that is enough to find who is stuck. */
 static void
 test_asking_finds_it_too(void **arg)
@@ -231,6 +244,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_idle_is_left_alone),
 	    TEST(test_silence_is_found),
+	    TEST(test_a_hand_is_looked_after),
 	    TEST(test_asking_finds_it_too),
 	    TEST(test_manager_hears_only_the_truth),
 	    TEST(test_our_own_sleep_is_not_theirs),
