@@ -25,6 +25,8 @@ struct pending {
 	void *arg;
 	int64_t not_before; /* monotonic ms */
 	int tries;          /* answered `unavailable` so often */
+	int64_t record;     /* the event that it is to move; 0: none */
+	bool is_suspect;    /* unanswered at a death: it goes alone */
 };
 TAILQ_HEAD(pending_list, pending);
 
@@ -42,8 +44,10 @@ struct peer {
 	size_t serving; /* its requests we have not answered */
 	int next_fd;    /* a link that waits for the present one's end */
 	int64_t next_generation;
+	char death[DEATH_ID_LEN + 1]; /* that the next link follows */
 	struct pending_list sent, waiting;
 	size_t sent_count, waiting_count;
+	size_t suspects; /* of both lists */
 	uint64_t next_id;
 	struct event *retry;
 };
@@ -84,6 +88,36 @@ peer_new(struct event_base *base, enum role_id self, enum role_id role,
 	if (peer->retry == NULL)
 		fatalx("peer %s: no event", role_name(role));
 	return peer;
+}
+
+/* The record that it is to move, which makes the ledger read it; or 0. */
+static int64_t
+msg_record(const struct msg *m)
+{
+	if (m->type == MSG_VERDICT)
+		return m->verdict.event_id;
+	return m->type == MSG_LAUNCH ? m->launch.event_id : 0;
+}
+
+/* In no list yet. */
+static struct pending *
+pending_new(struct peer *peer, struct msg *m, peer_answer answer, void *arg)
+{
+	struct pending *p = xcalloc(1, sizeof(*p));
+	struct error e;
+
+	if (!msg_is_request(m->type) ||
+	    !msg_permitted(m->type, peer->self, peer->role))
+		fatalx("%s: not ours to ask of %s", msg_name(m->type),
+		    role_name(peer->role));
+	m->request = p->id = peer->next_id++;
+	p->type = m->type;
+	p->answer = answer;
+	p->arg = arg;
+	p->record = msg_record(m);
+	if (frame_encode(m, &p->frame, &e) == -1)
+		fatalx("%s", e.text);
+	return p;
 }
 
 static void
@@ -188,10 +222,42 @@ peer_attach(struct peer *peer, int fd, int64_t generation)
 	peer->next_generation = generation;
 }
 
+/* Of lives that we were never linked to nothing is in our hands. */
+void
+peer_mourn(struct peer *peer, const char *death)
+{
+	if (peer->next_fd == -1)
+		(void)snprintf(peer->death, sizeof(peer->death), "%s", death);
+}
+
+/* First the death is counted, then what may have caused it is repeated. */
+static void
+peer_suspect_sent(struct peer *peer)
+{
+	struct pending *first = TAILQ_FIRST(&peer->sent), *p, *count;
+	struct msg m = {.type = MSG_COUNT_DEATH};
+
+	m.count_death.death = peer->death;
+	for (p = first; p != NULL; p = TAILQ_NEXT(p, entry)) {
+		if (!p->is_suspect)
+			peer->suspects++;
+		p->is_suspect = true;
+		if (p->record == 0)
+			continue;
+		m.count_death.event_id = p->record;
+		count = pending_new(peer, &m, NULL, NULL);
+		TAILQ_INSERT_BEFORE(first, count, entry);
+		peer->sent_count++;
+	}
+	peer->death[0] = '\0';
+}
+
 /* What was sent over the old link and not answered goes first, in order. */
 static void
 peer_resend_all(struct peer *peer)
 {
+	if (peer->death[0] != '\0')
+		peer_suspect_sent(peer);
 	TAILQ_CONCAT(&peer->sent, &peer->waiting, entry);
 	TAILQ_CONCAT(&peer->waiting, &peer->sent, entry);
 	peer->waiting_count += peer->sent_count;
@@ -267,6 +333,12 @@ peer_send_pending(struct peer *peer, struct pending *p)
 	link_send_frame(peer->link, &copy);
 }
 
+static size_t
+peer_window(const struct peer *peer)
+{
+	return peer->suspects > 0 ? 1 : PEER_WINDOW;
+}
+
 /* Send what the window and the pauses allow; wake for the next pause. */
 static void
 peer_pump(struct peer *peer)
@@ -277,7 +349,7 @@ peer_pump(struct peer *peer)
 
 	for (p = TAILQ_FIRST(&peer->waiting); p != NULL; p = next) {
 		next = TAILQ_NEXT(p, entry);
-		if (peer->link == NULL || peer->sent_count >= PEER_WINDOW)
+		if (peer->link == NULL || peer->sent_count >= peer_window(peer))
 			return;
 		if (p->not_before <= now)
 			peer_send_pending(peer, p);
@@ -294,23 +366,13 @@ peer_pump(struct peer *peer)
 uint64_t
 peer_request(struct peer *peer, struct msg *m, peer_answer answer, void *arg)
 {
-	struct pending *p = xcalloc(1, sizeof(*p));
-	struct error e;
+	struct pending *p = pending_new(peer, m, answer, arg);
+	uint64_t id = p->id;
 
-	if (!msg_is_request(m->type) ||
-	    !msg_permitted(m->type, peer->self, peer->role))
-		fatalx("%s: not ours to ask of %s", msg_name(m->type),
-		    role_name(peer->role));
-	m->request = p->id = peer->next_id++;
-	p->type = m->type;
-	p->answer = answer;
-	p->arg = arg;
-	if (frame_encode(m, &p->frame, &e) == -1)
-		fatalx("%s", e.text);
 	TAILQ_INSERT_TAIL(&peer->waiting, p, entry);
 	peer->waiting_count++;
 	peer_pump(peer);
-	return p->id;
+	return id;
 }
 
 static struct pending *
@@ -391,6 +453,8 @@ peer_take_reply(struct peer *peer, struct msg *m)
 		peer_answer answer = p->answer;
 		void *arg = p->arg;
 
+		if (p->is_suspect)
+			peer->suspects--;
 		pending_free(p);
 		peer_pump(peer);
 		if (answer != NULL)

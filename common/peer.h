@@ -8,6 +8,10 @@
  * producer asks peer_room() first. A reply goes only to the link that brought
  * the request; when that link is gone it is dropped, for the peer will repeat
  * the request (design 3.1).
+ *
+ * When a peer died of itself, one of the requests that it had not answered may
+ * be what it died of: they are sent again one at a time, and the death is
+ * counted against the records that they were to move (design 3.1, poison).
  */
 #ifndef COMMON_PEER_H
 #define COMMON_PEER_H
@@ -72,6 +76,11 @@ void peer_free(struct peer *peer);
  * children HELLO is sent and checked here, and PING is answered here.
  */
 void peer_attach(struct peer *peer, int fd, int64_t generation);
+/*
+ * Before the next peer_attach(): the death, by its id, of whoever is or was
+ * behind the present link; "" for one that was not its own fault.
+ */
+void peer_mourn(struct peer *peer, const char *death);
 bool peer_is_linked(const struct peer *peer);
 enum role_id peer_role(const struct peer *peer);
 const char *peer_attempt(const struct peer *peer);

@@ -243,13 +243,15 @@ static void
 on_link(struct peer *peer, struct msg *m, void *arg)
 {
 	enum role_id role = (enum role_id)m->link.role;
+	struct peer *other;
 
 	(void)peer;
 	(void)arg;
 	if (role == ROLE_SUPERVISOR || self->row->peers[role] == NULL)
 		blame_supervisor("LINK: to a role we have none with");
-	peer_attach(peer_of(self, role, m->link.attempt, m->link.guest),
-	    m->link.end, m->link.generation);
+	other = peer_of(self, role, m->link.attempt, m->link.guest);
+	peer_mourn(other, m->link.death);
+	peer_attach(other, m->link.end, m->link.generation);
 	m->link.end = -1;
 	msg_free(m);
 }

@@ -82,6 +82,7 @@ on_link(struct peer *peer, struct msg *m, void *arg)
 							 : NULL;
 
 	if (self.is_welcome && other != NULL) {
+		peer_mourn(other, m->link.death);
 		peer_attach(other, m->link.end, m->link.generation);
 		m->link.end = -1;
 	}

@@ -55,6 +55,7 @@ guest_link(struct guest *g, struct child *c)
 	link_tell(g->peer,
 	    &(struct msg_link){.role = (int64_t)c->role,
 		.generation = c->generation,
+		.death = c->death_id,
 		.end = pair[0]});
 	link_tell(c->peer,
 	    &(struct msg_link){.role = ROLE_MCPD,

@@ -28,19 +28,25 @@ links_has(enum role_id a, enum role_id b)
 	return false;
 }
 
-/* END is taken over. What LINK says of the other is to be trusted. */
+/*
+ * END is taken over. What LINK says of the other is to be trusted: DEATH is
+ * that of the other's last life.
+ */
 static void
-link_tell(struct child *to, const struct child *other, int end)
+link_tell(
+    struct child *to, const struct child *other, const char *death, int end)
 {
 	struct msg m = {.type = MSG_LINK};
 
 	m.link.role = (int64_t)other->role;
 	m.link.generation = other->generation;
 	m.link.attempt = other->attempt;
+	m.link.death = death;
 	m.link.end = end;
 	peer_notice(to->peer, &m);
 }
 
+/* A is new; B had a link with the one before it. */
 static int
 link_make(struct child *a, struct child *b, struct error *e)
 {
@@ -50,8 +56,8 @@ link_make(struct child *a, struct child *b, struct error *e)
 		return 0;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == -1)
 		return error_errno(e, "no link to %s", b->name);
-	link_tell(a, b, pair[0]);
-	link_tell(b, a, pair[1]);
+	link_tell(a, b, "", pair[0]);
+	link_tell(b, a, a->death_id, pair[1]);
 	return 0;
 }
 

@@ -17,11 +17,19 @@ static struct {
 	int64_t counted[CHILD_HAND_MAX];
 	char deaths[CHILD_HAND_MAX][DEATH_ID_LEN + 1];
 	size_t count;
+	char linked[ROLE_COUNT][DEATH_ID_LEN + 1]; /* what LINK said */
+	int links;
 } world;
 
 static struct supervisor sv;
 static struct child ledger, intake;
 static struct peer *ends[ROLE_COUNT];
+
+bool
+child_is_there(const struct child *c)
+{
+	return true;
+}
 
 static void
 on_count_death(struct peer *peer, struct msg *m, void *arg)
@@ -33,9 +41,23 @@ on_count_death(struct peer *peer, struct msg *m, void *arg)
 	msg_free(m);
 }
 
+static void
+on_link(struct peer *peer, struct msg *m, void *arg)
+{
+	int64_t role = m->link.role;
+
+	(void)snprintf(
+	    world.linked[role], DEATH_ID_LEN + 1, "%s", m->link.death);
+	world.links++;
+	(void)close(m->link.end);
+	m->link.end = -1;
+	msg_free(m);
+}
+
 static const peer_handler no_handlers[MSG_COUNT];
 static const peer_handler child_handlers[MSG_COUNT] = {
     [MSG_COUNT_DEATH] = on_count_death,
+    [MSG_LINK] = on_link,
 };
 static const struct peer_ops plain_ops = {.handlers = no_handlers};
 static const struct peer_ops child_ops = {.handlers = child_handlers};
@@ -168,6 +190,21 @@ test_a_hand_has_its_bound(void **state)
 	assert_int_equal(intake.hand_count, CHILD_HAND_MAX);
 }
 
+/* Those it left hear of the death; its successor has nothing to mourn. */
+static void
+test_link_names_the_death(void **state)
+{
+	struct error e;
+
+	hand_bury(&intake, true);
+	(void)snprintf(ledger.death_id, sizeof(ledger.death_id), "old");
+	assert_int_equal(links_make(&intake, &e), 0);
+	turn();
+	assert_int_equal(world.links, 2);
+	assert_string_equal(world.linked[ROLE_INTAKE], intake.death_id);
+	assert_string_equal(world.linked[ROLE_LEDGER], "");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int
@@ -178,6 +215,7 @@ main(void)
 	    TEST(test_nobodys_fault_is_not),
 	    TEST(test_the_next_ledger_is_told),
 	    TEST(test_a_hand_has_its_bound),
+	    TEST(test_link_names_the_death),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,8 +57,10 @@ on_broken(struct peer *peer, const char *text, void *arg)
 	(void)snprintf(w->broken, sizeof(w->broken), "%s", text);
 }
 
-static const peer_handler ledger_handlers[MSG_COUNT] = {
-    [MSG_RECORD] = on_ask, [MSG_NEXT_UNDECIDED] = on_ask};
+static const peer_handler ledger_handlers[MSG_COUNT] = {[MSG_RECORD] = on_ask,
+    [MSG_NEXT_UNDECIDED] = on_ask,
+    [MSG_VERDICT] = on_ask,
+    [MSG_COUNT_DEATH] = on_ask};
 static const peer_handler no_handlers[MSG_COUNT] = {NULL};
 static const struct peer_ops ledger_ops = {
     ledger_handlers, NULL, NULL, on_broken};
@@ -300,6 +302,172 @@ a_new_link_waits_for_the_old_ones_end(void **state)
 	world_free(w);
 }
 
+/* ---- poison ---------------------------------------------------------------
+ */
+
+#define DEATH_1 "11111111111111111111111111111111"
+#define DEATH_2 "22222222222222222222222222222222"
+
+static void
+verdict(struct world *w, int64_t event_id)
+{
+	struct msg m = {.type = MSG_VERDICT};
+
+	m.verdict.event_id = event_id;
+	m.verdict.state = "discarded";
+	(void)peer_request(w->intake_of_ledger, &m, NULL, NULL);
+}
+
+/* The ledger is gone, and another one comes after that DEATH. */
+static void
+ledger_dies(struct world *w, const char *death)
+{
+	peer_free(w->ledger_of_intake);
+	turn(w);
+	new_ledger(w);
+	peer_mourn(w->intake_of_ledger, death);
+	join(w);
+	turn(w);
+}
+
+/* The only one that came since I is of that type; it is answered. */
+static void
+came_alone(struct world *w, size_t i, enum msg_type type)
+{
+	struct msg verdict_is = {.type = MSG_VERDICT_IS};
+	struct msg counted = {.type = MSG_DEATH_COUNTED};
+
+	assert_int_equal(w->asked_count, i + 1);
+	assert_int_equal(w->asked[i]->type, type);
+	if (type == MSG_VERDICT)
+		peer_reply(&w->to[i], &verdict_is);
+	else if (type == MSG_COUNT_DEATH)
+		peer_reply(&w->to[i], &counted);
+	else
+		answer(w, i);
+	turn(w);
+}
+
+/* What was in hand is counted, then goes one at a time; then all is as before.
+ */
+static void
+after_its_own_death_one_at_a_time(void **state)
+{
+	struct world *w = world_new();
+
+	join(w);
+	verdict(w, 101);
+	ask(w, 5);
+	verdict(w, 102);
+	turn(w);
+	assert_int_equal(3, w->asked_count);
+	ledger_dies(w, DEATH_1);
+	ask(w, 6);
+	ask(w, 7);
+	turn(w);
+	assert_int_equal(101, w->asked[3]->count_death.event_id);
+	assert_string_equal(DEATH_1, w->asked[3]->count_death.death);
+	came_alone(w, 3, MSG_COUNT_DEATH);
+	assert_int_equal(102, w->asked[4]->count_death.event_id);
+	came_alone(w, 4, MSG_COUNT_DEATH);
+	assert_int_equal(101, w->asked[5]->verdict.event_id);
+	came_alone(w, 5, MSG_VERDICT);
+	came_alone(w, 6, MSG_NEXT_UNDECIDED);
+	assert_int_equal(102, w->asked[7]->verdict.event_id);
+	came_alone(w, 7, MSG_VERDICT);
+	/* What came later was nobody's poison: together. */
+	assert_int_equal(10, w->asked_count);
+	world_free(w);
+}
+
+/* Only what was out at that death counts; what waits its turn does not. */
+static void
+the_second_death_finds_the_one(void **state)
+{
+	struct world *w = world_new();
+
+	join(w);
+	verdict(w, 101);
+	verdict(w, 102);
+	turn(w);
+	ledger_dies(w, DEATH_1);
+	came_alone(w, 2, MSG_COUNT_DEATH);
+	came_alone(w, 3, MSG_COUNT_DEATH);
+	assert_int_equal(101, w->asked[4]->verdict.event_id);
+	ledger_dies(w, DEATH_2);
+	assert_int_equal(101, w->asked[5]->count_death.event_id);
+	assert_string_equal(DEATH_2, w->asked[5]->count_death.death);
+	came_alone(w, 5, MSG_COUNT_DEATH);
+	came_alone(w, 6, MSG_VERDICT);
+	came_alone(w, 7, MSG_VERDICT);
+	assert_int_equal(102, w->asked[7]->verdict.event_id);
+	assert_int_equal(0, peer_unanswered(w->intake_of_ledger));
+	world_free(w);
+}
+
+/* A count that is out at a death is repeated, and counts nothing itself. */
+static void
+a_count_is_repeated_as_it_was(void **state)
+{
+	struct world *w = world_new();
+
+	join(w);
+	verdict(w, 101);
+	turn(w);
+	ledger_dies(w, DEATH_1);
+	assert_int_equal(w->asked_count, 2);
+	ledger_dies(w, DEATH_2);
+	assert_string_equal(DEATH_1, w->asked[2]->count_death.death);
+	came_alone(w, 2, MSG_COUNT_DEATH);
+	came_alone(w, 3, MSG_VERDICT);
+	assert_int_equal(0, peer_unanswered(w->intake_of_ledger));
+	world_free(w);
+}
+
+static void
+nobodys_fault_counts_nothing(void **state)
+{
+	struct world *w = world_new();
+
+	join(w);
+	verdict(w, 101);
+	verdict(w, 102);
+	turn(w);
+	ledger_dies(w, "");
+	assert_int_equal(4, w->asked_count);
+	assert_int_equal(MSG_VERDICT, w->asked[2]->type);
+	assert_int_equal(MSG_VERDICT, w->asked[3]->type);
+	world_free(w);
+}
+
+/* It was never asked anything: lives that came and went in between. */
+static void
+lives_we_had_no_link_with(void **state)
+{
+	struct world *w = world_new();
+	int fds[2];
+
+	join(w);
+	verdict(w, 101);
+	turn(w);
+	/* Two LINKs come before the end of the link is read. */
+	peer_mourn(w->intake_of_ledger, DEATH_1);
+	assert_int_equal(0, socketpair(AF_UNIX, SOCK_STREAM, 0, fds));
+	peer_attach(w->intake_of_ledger, fds[0], 2);
+	close(fds[1]);
+	peer_mourn(w->intake_of_ledger, "");
+	assert_int_equal(0, socketpair(AF_UNIX, SOCK_STREAM, 0, fds));
+	peer_attach(w->intake_of_ledger, fds[0], 3);
+	peer_free(w->ledger_of_intake);
+	new_ledger(w);
+	peer_attach(w->ledger_of_intake, fds[1], 3);
+	turn(w);
+	assert_string_equal(DEATH_1, w->asked[1]->count_death.death);
+	came_alone(w, 1, MSG_COUNT_DEATH);
+	came_alone(w, 2, MSG_VERDICT);
+	world_free(w);
+}
+
 /* The first frame says which build speaks; another one is refused by name. */
 static void
 another_build_is_refused(void **state)
@@ -351,6 +519,11 @@ main(void)
 	    cmocka_unit_test(unavailable_is_asked_again),
 	    cmocka_unit_test(another_failure_is_the_answer),
 	    cmocka_unit_test(a_new_link_waits_for_the_old_ones_end),
+	    cmocka_unit_test(after_its_own_death_one_at_a_time),
+	    cmocka_unit_test(the_second_death_finds_the_one),
+	    cmocka_unit_test(a_count_is_repeated_as_it_was),
+	    cmocka_unit_test(nobodys_fault_counts_nothing),
+	    cmocka_unit_test(lives_we_had_no_link_with),
 	    cmocka_unit_test(another_build_is_refused),
 	    cmocka_unit_test(unhandled_types_break),
 	};
