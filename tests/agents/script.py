@@ -32,7 +32,8 @@ A step is a string "name" or "name:argument", or an object {"step": name,
   call              object form: any tool call, {"tool":..., "arguments":...}
   text:TEXT         say something
   denied[:TOOL]     report a permission refusal
-  kill[:WHAT]       ask the harness to kill, then wait for its answer
+  kill[:WHAT]       ask the harness to kill that role, or the supervisor, or
+                    the `tree`, then wait for its answer
   arrive[:TEXT]     ask the harness for a new mention in the same thread
   await:ID=STATES   ask the harness to wait until a record is in one of the
                     states (STATE|STATE); the ID may be `arrived`

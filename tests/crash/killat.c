@@ -78,6 +78,14 @@ do_go(unsigned long number)
 	held_go(rule_get(number)); /* 0 is all */
 }
 
+/* The tree at once, wherever it is. */
+static void
+do_kill(void)
+{
+	trace_kill_tree(NULL);
+	say(json_pack("{ss si}", "what", "kill", "rule", 0));
+}
+
 static const struct {
 	const char *word;
 	void (*act)(unsigned long number);
@@ -90,6 +98,10 @@ command_do(const char *line)
 
 	if (strcmp(line, "counts") == 0) {
 		trace_say_counts();
+		return;
+	}
+	if (strcmp(line, "kill") == 0) {
+		do_kill();
 		return;
 	}
 	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {

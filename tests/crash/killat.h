@@ -41,6 +41,7 @@
  *	arm N		the N-th rule (from 1), a `later` one, counts now
  *	go N, go all	let go what that rule, or any, holds
  *	counts		say the counts now
+ *	kill		all of the tree, now; it is said as of rule 0
  *
  * Standard output is what happened, a JSON object a line, told by its `what`:
  * seized, exec, let_go, armed, kill, hold, go, note, record, fail, blind (bytes
@@ -135,7 +136,10 @@ bool trace_reap(void);
 void task_resume(struct task *t, int signal);
 int trace_kill(pid_t pid); /* -1 with errno */
 void trace_kill_root(void);
-/* THERE, which stands at a call and can do nothing more, comes last. */
+/*
+ * THERE, which stands at a call and can do nothing more, comes last; NULL when
+ * nobody does.
+ */
 void trace_kill_tree(const struct task *there);
 void trace_say_counts(void);
 

@@ -212,18 +212,25 @@ trace_kill_root(void)
 	(void)trace_kill(root.pid);
 }
 
+/*
+ * First nobody comes back from a call any more: a role that saw its supervisor
+ * gone would end in order before its turn to be killed.
+ */
 void
 trace_kill_tree(const struct task *there)
 {
 	const struct task *t;
 
 	root.is_dead = true;
+	TAILQ_FOREACH (t, &tasks, entry)
+		(void)kill(t->pid, SIGSTOP);
 	trace_kill_root();
 	TAILQ_FOREACH (t, &tasks, entry) {
-		if (t->pid != there->pid)
+		if (there == NULL || t->pid != there->pid)
 			(void)trace_kill(t->pid);
 	}
-	(void)trace_kill(there->pid);
+	if (there != NULL)
+		(void)trace_kill(there->pid);
 }
 
 /* ---- stops -------------------------------------------------------------- */

@@ -375,6 +375,21 @@ def test_who_lives_on(make_killat, toy, action):
     assert not follower.said(what="exit", pid=pids["stranger"])
 
 
+def test_who_lives_on_when_told(make_killat, toy):
+    """All of the tree is killed wherever it is, and nobody else."""
+    follower = make_killat()
+    toy.run(follower, "c:toy-child:i", "c:stranger:i", "i")
+    child = follower.wait(what="exec", name="toy-child")["pid"]
+    stranger = processes.read_process(
+        follower.wait(what="let_go", name="stranger")["pid"])
+    follower.kill()
+    for pid in (toy.process.pid, child):
+        assert follower.wait(what="exit", pid=pid)["signal"] == 9
+    assert processes.is_running(stranger)
+    assert toy.end() == -signal.SIGKILL
+    follower.must_be_met()
+
+
 def test_the_tree_dies_with_its_tracer(make_killat, toy):
     """Nothing goes on unwatched."""
     follower = make_killat("kill@toy:write")

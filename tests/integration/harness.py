@@ -335,9 +335,12 @@ class Connector:
 
     def kill(self, what="supervisor", number=signal.SIGKILL):
         """Kill the supervisor or one process of a role, whose identity was
-        read just before. Returns its pid.
+        read just before; or the whole tree by its follower. Returns its pid.
         """
         self.folder.note(self.process.pid)
+        if what == "tree":
+            self.follower.kill()
+            return self.process.pid
         if what == "supervisor":
             self.process.send_signal(number)
             return self.process.pid
