@@ -1,27 +1,37 @@
 """Where a credential must not be, looked for from outside (operator.md 7).
 
-What is looked for: task tokens, of which only the hash is known (every run of
-43 base64url characters is hashed and compared), and secrets that the test
-itself handed out. Findings say where, never what. Nothing read is a failure.
+What is looked for: task tokens, of which the ledger tells only the hash (every
+run of 43 base64url characters is hashed and compared) and killat the bytes,
+and secrets that the test itself handed out. Findings say where, never what.
+Nothing read is a failure.
 """
 
 import hashlib
+import json
 import os
+import pathlib
 import re
+import stat
+import subprocess
+import sys
+import threading
 
 import processes
 
 TOKEN_LENGTH = 43
 RUN = re.compile(rb"[A-Za-z0-9_-]{%d,}" % TOKEN_LENGTH)
+SEARCHER = pathlib.Path(__file__).with_name("search_files.py")
 # Longer than any token in a longer word; such a run is data, not words.
 RUN_MOST = 64 * 1024
 
 
 class Needles:
-    """What must not be found: hashes of task tokens and named secrets."""
+    """What must not be found: task tokens, or their hashes, and named secrets.
+    """
 
     def __init__(self, **secrets):
         self.hashes = set()
+        self.tokens = set()
         self.secrets = {name: text.encode() for name, text in secrets.items()}
         self.known = {}
 
@@ -40,6 +50,8 @@ class Needles:
         """The names of what is in these bytes."""
         found = {name for name, secret in self.secrets.items()
                  if secret in data}
+        if any(token in data for token in self.tokens):
+            found.add("task token")
         for match in RUN.finditer(data):
             run = match.group()[:RUN_MOST]
             if any(self.is_token(run[at:at + TOKEN_LENGTH])
@@ -151,3 +163,118 @@ def look_around(report, connector):
     for request in connector.sim.log():
         report.look("request", "%s %s" % (request["method"], request["path"]),
                     repr(request).encode())
+
+
+# ---- files, in a process of its own ----------------------------------------
+
+def search_files(report, folders, skip=()):
+    """Every file below these. None read, or one that cannot be, fails."""
+    needles = report.needles
+    told = {
+        "hashes": sorted(needles.hashes),
+        "tokens": sorted(token.decode() for token in needles.tokens),
+        "secrets": {name: secret.decode()
+                    for name, secret in needles.secrets.items()},
+        "skip": [str(path) for path in skip],
+    }
+    done = subprocess.run(
+        [sys.executable, "-B", str(SEARCHER), *map(str, folders)],
+        input=json.dumps(told), capture_output=True, text=True, check=False,
+        errors="surrogateescape")
+    assert done.returncode == 0, done.stderr[-400:]
+    count = None
+    for line in done.stdout.split("\n")[:-1]:
+        what, *rest = line.split("\t")
+        if what == "found":
+            report.found.add("%s in file %s" % tuple(rest))
+        elif what == "unreadable":
+            report.denied.add(": ".join(rest))
+        else:
+            assert what == "read" and count is None, what
+            count = int(rest[0])
+    assert count, "no file was read below %s" % (folders,)
+    report.read["file"] = report.read.get("file", 0) + count
+
+
+# ---- at any moment ---------------------------------------------------------
+
+class Watcher:
+    """Looks for tokens in every file below some folders, every 5 ms, however
+    briefly it is there. It is the test's own: a worker that is ended by its
+    tree reports nothing. FOLDERS and TOKENS are asked again in each round.
+    """
+
+    EVERY = 0.005
+
+    def __init__(self, folders, tokens):
+        self.folders = folders
+        self.tokens = tokens
+        self.seen = {}
+        self.known = frozenset()
+        self.found = set()
+        self.denied = set()
+        self.rounds = self.files = 0
+        self.error = None
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def run(self):
+        try:
+            while not self.over.wait(self.EVERY):
+                self.look()
+        except Exception as error:  # told by stop()
+            self.error = error
+
+    def look(self):
+        tokens = frozenset(self.tokens())
+        if tokens != self.known:
+            self.known = tokens
+            self.seen = {}
+        for folder in self.folders() if tokens else []:
+            self.look_below(folder)
+        self.rounds += bool(tokens)
+
+    def look_below(self, folder):
+        """What vanishes between two looks is none; else it must be read."""
+        try:
+            entries = list(os.scandir(folder))
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            self.denied.add("%s: %s" % (folder, error.strerror))
+            return
+        for entry in entries:
+            if any(token in os.fsencode(entry.name) for token in self.known):
+                self.found.add("task token in a name in " + str(folder))
+            if entry.is_dir(follow_symlinks=False):
+                self.look_below(entry.path)
+            else:
+                self.look_at(entry.path)
+
+    def look_at(self, path):
+        try:
+            info = os.lstat(path)
+            stamp = (info.st_ino, info.st_size, info.st_mtime_ns)
+            if not stat.S_ISREG(info.st_mode) or self.seen.get(path) == stamp:
+                return
+            with open(path, "rb") as file:
+                data = file.read()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            self.denied.add("%s: %s" % (path, error.strerror))
+            return
+        self.seen[path] = stamp
+        self.files += 1
+        if any(token in data for token in self.known):
+            self.found.add("task token in file " + path)
+
+    def stop(self):
+        """No round is under way any more; then one more, the last."""
+        self.over.set()
+        self.thread.join(60)
+        if self.error is not None:
+            raise self.error
+        assert not self.thread.is_alive()
+        self.look()

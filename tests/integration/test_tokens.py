@@ -20,6 +20,7 @@ import pytest
 import harness
 import leaks
 import processes
+import search_files
 
 BOOSTS = "POST /{a}/recordings/{id}/boosts.json"
 COMMENTS = "POST /{a}/recordings/{id}/comments.json"
@@ -394,6 +395,105 @@ def test_unreadable_is_a_failure(finished):
     leaks.look_at_file(report, str(finished.route))
     with pytest.raises(AssertionError, match="directory"):
         report.must_be_clean()
+
+
+# ---- files in a process of its own, and at any moment ----------------------
+
+@pytest.fixture
+def planted(folder):
+    """A report that looks for one token, and a folder with a file in it."""
+    report = leaks.Report(leaks.Needles(secret="not-this-one"))
+    report.token = new_token().encode()
+    report.needles.tokens.add(report.token)
+    report.top = folder.make("searched")
+    (report.top / "other").write_bytes(b"nothing")
+    return report
+
+
+def test_files_are_searched_elsewhere(planted):
+    leaks.search_files(planted, [planted.top])
+    planted.must_be_clean("file")
+    assert planted.read == {"file": 1}
+    below = planted.top / "below"
+    below.mkdir()
+    (below / "file").write_bytes(b"\0" + planted.token + b"\n")
+    (planted.top / "skipped").write_bytes(planted.token)
+    leaks.search_files(planted, [planted.top], [planted.top / "skipped"])
+    assert planted.found == {"task token in file %s" % (below / "file")}
+
+
+def test_a_hash_is_enough_elsewhere(planted):
+    needles = planted.needles
+    needles.hashes.add(hashlib.sha256(planted.token).hexdigest())
+    needles.tokens.clear()
+    (planted.top / "file").write_bytes(planted.token)
+    leaks.search_files(planted, [planted.top])
+    assert planted.found == {"task token in file %s" % (planted.top / "file")}
+
+
+def test_no_file_read_is_a_failure(planted):
+    (planted.top / "other").unlink()
+    os.symlink("nowhere", planted.top / "other")
+    with pytest.raises(AssertionError, match="no file was read"):
+        leaks.search_files(planted, [planted.top])
+
+
+def test_unreadable_elsewhere_is_a_failure(planted, monkeypatch, capsys):
+    """What the other process says of it, and what is made of that."""
+    def no(*_):
+        raise PermissionError(13, "Permission denied")
+    monkeypatch.setattr(search_files, "open", no, raising=False)
+    assert search_files.search(planted.needles, planted.top, ()) == 0
+    said = capsys.readouterr().out
+    assert said == "unreadable\t%s\tPermission denied\n" % (
+        planted.top / "other")
+    search_files.denied(PermissionError(13, "no", str(planted.top)))
+    assert capsys.readouterr().out == "unreadable\t%s\tno\n" % planted.top
+    teller = planted.top / "teller"
+    teller.write_text("print('unreadable\\tfile\\tno\\nread\\t1')")
+    monkeypatch.setattr(leaks, "SEARCHER", teller)
+    leaks.search_files(planted, [planted.top])
+    with pytest.raises(AssertionError, match="file: no"):
+        planted.must_be_clean("file")
+
+
+def test_a_brief_file_is_seen(planted):
+    """It is there until the watcher has looked twice, and then no more."""
+    watcher = leaks.Watcher(lambda: [planted.top], planted.needles.tokens.copy)
+    path = planted.top / "brief"
+    path.write_bytes(b"x" + planted.token)
+    rounds = watcher.rounds + 2
+    harness.wait_for(lambda: watcher.rounds >= rounds, what="two looks")
+    path.unlink()
+    watcher.stop()
+    assert watcher.found == {"task token in file %s" % path}
+    assert watcher.files and not watcher.denied
+
+
+def test_a_file_from_before_its_token_is_known(planted):
+    """A token that is learnt late was in a file that has been read."""
+    known = {b"another one, forty-three characters in all."}
+    watcher = leaks.Watcher(lambda: [planted.top], known.copy)
+    (planted.top / "early").write_bytes(planted.token)
+    harness.wait_for(lambda: watcher.files >= 2, what="a look at both")
+    known.add(planted.token)
+    watcher.stop()
+    assert watcher.found
+
+
+def test_a_watcher_that_fails_says_so(planted):
+    """Also when it would be well again by then."""
+    failed = []
+
+    def fail_once():
+        if not failed:
+            failed.append(True)
+            raise ValueError("no folders")
+        return []
+    watcher = leaks.Watcher(fail_once, planted.needles.tokens.copy)
+    harness.wait_for(lambda: watcher.error, what="the failure")
+    with pytest.raises(ValueError, match="no folders"):
+        watcher.stop()
 
 
 def test_secrets_in_parts(finished):
