@@ -20,8 +20,8 @@ import time
 import processes
 from surroundings import (
     AGENTS, MARKER, ROOT, WORKER_USER, Folder, HarnessError, Sim, built,
-    end_with_parent, is_root, make_users, sanitizer_environ, stop_process,
-    wait_for)
+    end_with_parent, is_root, leave_cgroups, make_users, sanitizer_environ,
+    stop_process, wait_for)
 
 __all__ = [
     "AGENTS", "MARKER", "ROOT", "WORKER_USER", "Connector", "Folder",
@@ -171,13 +171,16 @@ class Connector:
     """A connectd with its files, its agent's script, and eyes on it. It may
     be started, killed and started again over the same state. A follower sees
     its processes from birth: its birth() is called between fork and exec, its
-    go_all() before an end in order is asked for.
+    go_all() before an end in order is asked for. Without cgroups it runs as
+    on a host that has none, which takes root.
     """
 
     def __init__(self, sim, folder, profile="demo", script=None, limits=None,
-                 config=None, environ=None, arguments=(), follower=None):
+                 config=None, environ=None, arguments=(), follower=None,
+                 cgroups=True):
         self.sim = sim
         self.follower = follower
+        self.cgroups = cgroups
         self.folder = folder
         self.profile = profile
         self.arguments = list(arguments)
@@ -283,13 +286,12 @@ class Connector:
     # -- its life ---------------------------------------------------------
 
     def start(self, *more, ready=True):
-        birth = self.follower.birth if self.follower else end_with_parent
         self.process = subprocess.Popen(
             [str(self.bin / "connectd"), "run", "--profile", self.profile,
              *self.arguments, *more],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, env=self.environ, cwd="/",
-            start_new_session=True, preexec_fn=birth)
+            start_new_session=True, preexec_fn=self.birth)
         self.lines = Lines(self.process.stdout,
                            self.folder.path / "connectd.stdout")
         self.logs = Lines(self.process.stderr,
@@ -297,6 +299,15 @@ class Connector:
         if ready:
             self.wait_ready()
         return self
+
+    def birth(self):
+        """In the process that is to be the supervisor, before its exec."""
+        if not self.cgroups:
+            leave_cgroups()
+        if self.follower:
+            self.follower.birth()
+        else:
+            end_with_parent()
 
     def wait_ready(self, timeout=20):
         """All roles are up and the ledger answers."""

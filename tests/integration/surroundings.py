@@ -27,6 +27,10 @@ AGENTS = ROOT / "tests" / "agents"
 MARKER = "CONNECTD_TEST_RUN"
 WORKER_USER = "connectd-worker"
 PR_SET_PDEATHSIG = 1
+CLONE_NEWNS = 0x20000
+MS_REC = 0x4000
+MS_PRIVATE = 1 << 18
+MNT_DETACH = 2
 
 # Where the build leaves each program.
 PROGRAMS = {
@@ -97,6 +101,20 @@ def end_with_parent():
     """Between fork and exec: an orderly stop should the test run be killed.
     """
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+
+
+def leave_cgroups():
+    """Between fork and exec, as root: a mount namespace in which no cgroup of
+    version 2 is mounted, as on a host without.
+    """
+    if libc.unshare(CLONE_NEWNS) == -1 or libc.mount(
+            b"none", b"/", None, MS_REC | MS_PRIVATE, None) == -1:
+        raise OSError(ctypes.get_errno(), "no mount namespace")
+    with open("/proc/self/mountinfo", encoding="utf-8") as file:
+        points = [line.split()[4] for line in file if " - cgroup2 " in line]
+    for point in points:
+        if libc.umount2(point.encode(), MNT_DETACH) == -1:
+            raise OSError(ctypes.get_errno(), "cannot unmount " + point)
 
 
 def stop_process(popen, timeout):
