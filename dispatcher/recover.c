@@ -30,8 +30,7 @@ on_live(struct peer *peer, struct msg *m, void *arg)
 		recover_end(d);
 		return;
 	}
-	log_info("%s of an earlier run is ended and settled as lost",
-	    m->live.attempt);
+	log_info("%s was left by an earlier run", m->live.attempt);
 	attempt_recover(d, &m->live);
 	recover_next(d, m->live.task_id);
 }
