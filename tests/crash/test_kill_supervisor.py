@@ -16,7 +16,7 @@ import harness
 import processes
 import promises
 import stories
-from test_kill_role import COMMENTS, LINES, READ, hold_post, windows
+from test_kill_role import LINES, windows
 
 NOT_RECORDED = "launching"
 
@@ -189,103 +189,3 @@ def test_at_a_line(make_connector, line):
     connector.wait_line(start=start, **LINES[line])
     kill_supervisor(connector)
     run_again(connector, event_id)
-
-
-# ---- at chosen ones --------------------------------------------------------
-
-STEPS = {
-    "prompted": (["grandchild", "kill", "linger"], "unknown", 1),
-    "pulled": (["get", "grandchild", "kill", "linger"], "unknown", 1),
-    "acknowledged": (["get", "ack", "grandchild", "kill", "linger"],
-                     "unknown", 1),
-    "reported": (["get", "ack", "reply", "complete", "grandchild", "kill",
-                  "linger"], "succeeded", 0),
-}
-
-
-@pytest.mark.parametrize("name", STEPS)
-def test_with_a_running_attempt(make_connector, name):
-    """The worker and its child outlive the supervisor, and the next start
-    ends both before it settles.
-    """
-    steps, outcome, told = STEPS[name]
-    connector = stories.begin(
-        make_connector, limits={"recover_grace": "200ms"},
-        script={"default": stories.STEPS, "events": {"1": [steps]}})
-    event_id, _ = stories.mention(connector)
-    assert connector.wait_end() == -signal.SIGKILL
-    left = [p for p in processes.find_belonging(
-        str(connector.folder.path), connector.folder.marker)
-        if p.comm in ("claude", "sleep")]
-    assert len(left) == 2, left
-    connector.start()
-    evidence = stories.settle(connector)
-    assert not any(map(processes.is_running, left))
-    assert stories.check_end(evidence, event_id, "supervisor") == (
-        outcome, "lost")
-    assert len(stories.notices(evidence, event_id)) == told
-    check_same_after_restart(connector, evidence)
-
-
-@pytest.mark.parametrize("when, state", [("before", "indeterminate"),
-                                         ("after", "sent")])
-def test_between_claim_and_receipt(make_connector, when, state):
-    """A notice that was claimed: adopted, or in doubt; never sent again."""
-    connector = stories.begin(make_connector, script={
-        "default": ["get", "ack-id", "fail"]})
-    fault = hold_post(connector, COMMENTS, when)
-    event_id, _ = stories.mention(connector)
-    connector.sim.wait("hits", 1, fault=fault)
-    kill_supervisor(connector)
-    connector.start()
-    evidence = stories.settle(connector)
-    notice, = stories.notices(evidence, event_id)
-    assert notice["state"] == state
-    assert len(evidence.messages) == (state == "sent")
-    check_same_after_restart(connector, evidence)
-
-
-def test_while_the_recording_is_read(make_connector):
-    """Undecided work is decided by the next start, and runs once."""
-    connector = stories.begin(make_connector)
-    connector.sim.gate(READ)
-    event_id, _ = stories.mention(connector)
-    connector.sim.wait("held", 1)
-    kill_supervisor(connector)
-    connector.sim.release(READ)
-    assert run_again(connector, event_id) == ("succeeded", "finished")
-
-
-def test_leaderless_group(make_connector):
-    """Its leader is gone and a grandchild alive: with a cgroup it is ended
-    and settled; without one nobody may be signalled, and it is held until
-    the tree is gone.
-    """
-    connector = stories.begin(make_connector, script={
-        "default": stories.STEPS,
-        "events": {"1": [["get", "grandchild", "kill", "exit:0"]]}})
-    has_cgroup = stories.has_cgroups(connector)
-    event_id, _ = stories.mention(connector)
-    assert connector.wait_end() == -signal.SIGKILL
-    child = harness.wait_for(lambda: connector.agent_records("grandchild"),
-                             what="the grandchild")[0]["child"]
-    grandchild = processes.read_process(child)
-    leader = grandchild.pgid
-    harness.wait_for(lambda: processes.read_process(leader) is None,
-                     what="the leader's end")
-    connector.start()
-    if not has_cgroup:
-        connector.wait_log("held")
-        assert connector.event_state(event_id) == "dispatched"
-        assert processes.is_running(grandchild)
-        assert connector.sim.messages() == []
-        assert connector.stop() == 143
-        assert processes.send_signal(grandchild, signal.SIGKILL)
-        harness.wait_for(lambda: not processes.is_running(grandchild),
-                         what="the grandchild's end")
-        connector.start()
-    evidence = stories.settle(connector)
-    assert not processes.is_running(grandchild)
-    assert stories.check_end(evidence, event_id, "supervisor") == (
-        "unknown", "lost")
-    check_same_after_restart(connector, evidence)
