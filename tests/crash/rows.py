@@ -46,6 +46,8 @@ class Row:
     lost_tokens: int = 0
 
 
+# The state in a VERDICT's frame, behind its length.
+VERDICT = "\x08([^a]|a)admitted"
 GUARD = {"limits": {"guard_delay": "50ms"}}
 HOLDING = {"mention": {"project_id": matrix.UNROUTED_PROJECT}}
 
@@ -53,7 +55,7 @@ ROWS = [
     Row("R1", "undecided work runs once", Reading(), stories.STEPS,
         SEEN, DONE, 2),
     Row("R2", "an uncommitted verdict leaves nothing",
-        tx("ledger", "admitted"), stories.STEPS, SEEN, DONE, 2),
+        tx("ledger", VERDICT), stories.STEPS, SEEN, DONE, 2),
     Row("R3", "admitted before launch runs once",
         line("event", "admitted"), stories.STEPS,
         {"record": "admitted", "tasks": 0, "guard_ack": ["pending"],
