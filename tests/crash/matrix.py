@@ -5,6 +5,7 @@ again, looks again, and once more. The rows themselves are in rows.py.
 
 import dataclasses
 import glob
+import os
 import signal
 
 import harness
@@ -14,6 +15,7 @@ import stories
 
 READ = "GET /{a}/comments/{id}"
 BOOSTS = "POST /{a}/recordings/{id}/boosts.json"
+LISTING = "GET /{a}/recordings/{id}/comments.json"
 COMMENTS = "POST /{a}/recordings/{id}/comments.json"
 OTHER_PROJECT = 48699914
 UNROUTED_PROJECT = 48699915
@@ -198,7 +200,7 @@ def check_status(evidence):
 
 def check_killed(follower, rule, may_end):
     """The tree died of the row's kill alone, and all of it, but for what MAY
-    have ended before: in order, or as a failed start does.
+    have ended in order before.
     """
     kill, = follower.said(what="kill")
     assert kill["rule"] == rule
@@ -211,14 +213,13 @@ def check_killed(follower, rule, may_end):
 
 
 def is_an_end_in_order(record, may_end):
-    """A task's server that is not needed any more, or a cleaner's fork; a fork
-    that could not exec has another status.
+    """A task's server that is not needed any more, or a fork of no name: it
+    cleans, and finds nothing, or it could not exec the worker.
     """
-    is_fork = record["name"].endswith("/fork")
-    if record["name"] in may_end:
-        return record["signal"] == 0 and (is_fork or record["status"] == 0)
-    return record["status"] == 0 and (is_fork or
-                                      record["name"] == "connectd-mcpd")
+    if record["name"].endswith("/fork"):
+        return record["signal"] == 0
+    return record["status"] == 0 and (
+        record["name"] in may_end | {"connectd-mcpd"})
 
 
 def check_stopped(follower, may_end):
@@ -348,6 +349,9 @@ class Run:
     def close(self):
         """The end of a row: an orderly stop, and the credential check."""
         self.stop()
+        left = [folder for folder in leaks.worker_folders(self.connector)
+                if os.path.exists(folder)]
+        assert not left, "not removed: %s" % left
         self.check_credentials()
 
     # -- credentials (operator.md 7) --------------------------------------
