@@ -152,7 +152,8 @@ verdict_tell(struct ledger *l, struct answer *a, const struct msg_verdict *v,
 {
 	line_verdict(a, v, was->event_type, was->bucket_id, was->recording_id,
 	    record_state_name(state), state == RECORD_HELD ? "" : v->reason);
-	if (state == RECORD_ADMITTED)
+	/* One that is queued joins the task that is alive there. */
+	if (state == RECORD_ADMITTED || state == RECORD_QUEUED)
 		answer_notice(a, MSG_WORK_WAITS, v->event_id, "");
 	if (was->state == RECORD_SEEN)
 		l->depth--;

@@ -269,6 +269,22 @@ a_sibling_that_cannot_join_undoes_the_launch(void **state)
 	assert_string_not_equal("", launch(f, 101, ATT_1));
 }
 
+/* What is queued behind a live task is said at once: it may join now. */
+static void
+a_queued_record_is_told_of(void **state)
+{
+	struct fixture *f = *state;
+
+	waits(f, 101);
+	(void)launch(f, 101, ATT_1);
+	(void)record_event(f, 102);
+	fixture_forget(f);
+	(void)admit_event(f, 102, "k");
+	assert_string_equal("queued", state_of(f, 102));
+	assert_true(f->notice_count > 0);
+	assert_int_equal(MSG_WORK_WAITS, f->notices[f->notice_count - 1].type);
+}
+
 /* Nobody told the worker: they start afterwards, in order. */
 static void
 untold_siblings_start_afterwards(void **state)
@@ -650,6 +666,7 @@ main(void)
 	    T("T6", what_was_blocked_in_between_does_not_join),
 	    T("I2", nothing_joins_around_an_older_admitted_record),
 	    T("T2 I9", a_sibling_that_cannot_join_undoes_the_launch),
+	    TEST(a_queued_record_is_told_of),
 	    TEST(untold_siblings_start_afterwards),
 	    TEST(a_worker_pulls_siblings_by_itself),
 	    T("I6", finished_work_is_not_handed_out_first),
