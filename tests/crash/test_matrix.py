@@ -40,11 +40,14 @@ def driver(request):
 
 @pytest.fixture
 def new_run(make_killat, make_connector, driver):
-    """A run whose first event has these steps, entered and ready."""
-    def make(script, rules=(), **more):
+    """A run whose first event has these steps at its first prompt, and THEN
+    at later ones; FOLLOW are those of every other event.
+    """
+    def make(script, rules=(), then=stories.STEPS, follow=stories.STEPS,
+             **more):
         return matrix.Run(
             make_killat, make_connector, driver, rules, script={
-                "default": stories.STEPS, "events": {"1": [script]}}, **more)
+                "default": follow, "events": {"1": [script, then]}}, **more)
     return make
 
 
