@@ -23,6 +23,8 @@ import pytest
 import chance
 import killat
 
+SUMMARY = pytest.StashKey()
+
 pytest_runtest_makereport = shared.pytest_runtest_makereport
 users = shared.users
 folder = shared.folder
@@ -48,6 +50,18 @@ def make_killat(folder):
 
 def pytest_configure(config):
     shared.pytest_configure(config)
+    config.stash[SUMMARY] = []
+
+
+@pytest.fixture
+def summary(request):
+    """A line for the end of the report, whatever the test comes to."""
+    return request.config.stash[SUMMARY].append
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    for line in config.stash[SUMMARY]:
+        terminalreporter.write_line("swept: " + line)
 
 
 def pytest_report_header(config):

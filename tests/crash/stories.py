@@ -2,10 +2,12 @@
 agent, and what its end may look like.
 """
 
+import signal
 import time
 
 import harness
 import leaks
+import processes
 import promises
 
 # The scripted agent ends at once when asked to; a sweep need not wait long.
@@ -44,6 +46,26 @@ def all_ready(connector):
     ready = status and all(child["state"] == "ready"
                            for child in status["data"]["children"])
     return status if ready else None
+
+
+def is_held(connector):
+    """Does an attempt wait for a person, because nothing can prove it gone?
+    All that is behind it waits too.
+    """
+    if "held" not in connector.tail(50):
+        return False
+    status = connector.status()
+    return bool(status) and any(
+        child["values"].get("held") for child in status["data"]["children"]
+        if child["role"] == "dispatcher")
+
+
+def end_held(connector):
+    """What nothing can prove gone is a person's to end: end the worker."""
+    for process in processes.find_belonging(str(connector.folder.path),
+                                            connector.folder.marker):
+        if process.comm in ("claude", "connect-bridge", "sleep"):
+            processes.send_signal(process, signal.SIGKILL)
 
 
 def settle(connector, needles=None):

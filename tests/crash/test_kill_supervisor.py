@@ -33,21 +33,6 @@ def kill_supervisor(connector):
     return found
 
 
-def held_attempts(connector):
-    """The attempts that status shows as not ended, when it holds some."""
-    status = connector.status()
-    return [d["attempt_id"] for d in status["data"]["status"]["dispatches"]
-            if d["state"] != "ended"]
-
-
-def end_held(connector):
-    """What nothing can prove gone is a person's to end: end the worker."""
-    for process in processes.find_belonging(str(connector.folder.path),
-                                            connector.folder.marker):
-        if process.comm in ("claude", "connect-bridge", "sleep"):
-            processes.send_signal(process, signal.SIGKILL)
-
-
 def settle_or_held(connector, needles=None):
     """The settled end; or None when an attempt is held and nothing else
     moves: it was launched and no process of it was recorded (no cgroup).
@@ -61,8 +46,7 @@ def settle_or_held(connector, needles=None):
         left = promises.unsettled(connector)
         if not stories.all_ready(connector):
             return False
-        held = held_attempts(connector)
-        if held and len(left) == 2 and "held" in connector.tail(50):
+        if len(left) == 2 and stories.is_held(connector):
             result.append(None)
         elif not left:
             result.append(promises.check(connector, needles))
@@ -103,7 +87,7 @@ def run_again(connector, event_id, needles=None):
     evidence = settle_or_held(connector, needles)
     if evidence is None:
         check_held(connector, event_id)
-        end_held(connector)
+        stories.end_held(connector)
         return None
     end = stories.check_end(evidence, event_id, "supervisor")
     check_same_after_restart(connector, evidence)

@@ -1,0 +1,218 @@
+"""The story of a sweep: a mention, a follow-up while its worker runs, and a
+mention whose worker fails, from a first start to an order to stop. killat
+follows it from birth and interferes once; whatever has died then is started
+again, and the story is told to its end.
+"""
+
+import collections
+import signal
+import sqlite3
+
+import harness
+import killat
+import leaks
+import promises
+import stories
+
+FIRST, FAILING = 1, 2
+OTHER_THREAD = 55
+SCRIPT = {
+    "default": ["get", "ack", "reply", "complete"],
+    "events": {
+        str(FIRST): [["get", "ack", "arrive",
+                      "await:arrived=queued|dispatched|completed", "read",
+                      "work", "reply", "complete"]],
+        str(FAILING): [["get", "ack-id", "fail"]],
+    },
+}
+# A poll is a write of intake's: rarely, so that few points are idle ones. The
+# scripted agent ends at once when asked to.
+LIMITS = {"feed_poll": "200ms", "recover_grace": "1s", "cancel_grace": "2s"}
+FEED = "GET /{a}/events.json"
+# Each role by the name that it has for killat: what a supervisor forked and
+# has not exec'd yet is one too.
+ROLES = {
+    "connectd": "supervisor", "connectd/fork": None,
+    "connectd-ledger": "ledger", "connectd-intake": "intake",
+    "connectd-dispatcher": "dispatcher", "connectd-outbox": "outbox",
+    "connectd-mcpd": "mcpd",
+}
+WAIT = 60
+STOPPED = 143
+
+Outcome = collections.namedtuple("Outcome", "rule reached at is_held evidence")
+
+
+def is_ended_by_hand(status):
+    """By the kill, or because the supervisor's processes are gone."""
+    return status == -signal.SIGKILL
+
+
+class Telling:
+    """One connector, once through the story."""
+
+    def __init__(self, rules, count):
+        self.folder = harness.Folder()
+        self.closes = [self.folder.remove]
+        self.sim = harness.Sim(self.folder)
+        self.closes.append(self.sim.close)
+        self.follower = killat.Killat(self.folder, *rules, count=count)
+        self.closes.append(self.follower.close)
+        self.connector = harness.Connector(
+            self.sim, self.folder, script=SCRIPT, limits=LIMITS,
+            follower=self.follower)
+        self.closes.append(self.connector.close)
+        self.needles = leaks.Needles(client_secret="not-a-real-secret")
+        self.is_held = False
+
+    def close(self):
+        """Everything, whatever of it fails; the first failure is raised."""
+        failure = None
+        for close in reversed(self.closes):
+            try:
+                close()
+            except harness.HarnessError as error:
+                failure = failure or error
+        if failure:
+            raise failure
+
+    # -- waiting, while anything may be killed ----------------------------
+
+    def keep_up(self):
+        """A supervisor that was killed is started again, unfollowed."""
+        if self.connector.is_running():
+            return
+        status = self.connector.wait_end()
+        if not is_ended_by_hand(status):
+            raise harness.HarnessError("connectd ended with %d: %s" % (
+                status, self.connector.tail()))
+        self.connector.follower = None
+        self.connector.start(ready=False)
+
+    def until(self, condition, what):
+        def look():
+            self.keep_up()
+            return condition()
+        try:
+            return harness.wait_for(look, WAIT, what, every=0.03)
+        except harness.HarnessError as error:
+            raise harness.HarnessError("%s; left: %s\n%s" % (
+                error, promises.unsettled(self.connector),
+                self.connector.tail(40))) from error
+
+    # What a look at the status would cost is calls of the story's own: the
+    # ledger's file is looked at as long as that will do.
+
+    def has_entered(self):
+        try:
+            return (self.connector.state_dir / "ledger.db").exists() and \
+                self.connector.query(
+                    "SELECT position FROM checkpoints WHERE position <> ''")
+        except sqlite3.OperationalError:
+            return False  # its tables are not there yet
+
+    def is_settled(self):
+        """Nothing moves any more; or what does is held for a person."""
+        self.needles.learn(self.connector)
+        if promises.unsettled(self.connector):
+            self.is_held = stories.is_held(self.connector)
+            return self.is_held
+        return stories.all_ready(self.connector)
+
+    def settle(self):
+        self.until(self.is_settled, "the end")
+        promises.check(self.connector, self.needles)
+
+    # -- the story --------------------------------------------------------
+
+    def tell(self):
+        """The evidence of its end, after the order to stop."""
+        self.connector.start(ready=False)
+        self.until(self.has_entered, "a position of the feed")
+        self.sim.gate(FEED)
+        made = [self.sim.mention(**more)["event_id"] for more in
+                ({}, {"recording_id": OTHER_THREAD})]
+        assert made == [FIRST, FAILING]
+        self.sim.release(FEED)
+        self.settle()
+        if self.connector.director.arrived is None:
+            # Its worker had no time for it.
+            self.connector.director.do_arrive(
+                {"event_id": FIRST, "text": "and one thing more"})
+            self.settle()
+        self.check_deaths()
+        self.stop()
+        if self.is_held:
+            stories.end_held(self.connector)
+        return self.check_at_rest()
+
+    def check_deaths(self):
+        """No role has ended but by the rule: an end that was not asked for is
+        logged, with its pid.
+        """
+        acted = {record["pid"] for record in self.follower.said(rule=1)}
+        told = [line for line in stories.deaths_logged(self.connector)
+                if not any("(pid %d)" % pid in line for pid in acted)]
+        assert told == [], told
+
+    def stop(self):
+        """As ordered; or killed while it was stopping, and then it starts,
+        settles, and stops.
+        """
+        status = self.connector.stop()
+        if is_ended_by_hand(status):
+            self.connector.follower = None
+            self.connector.start(ready=False)
+            self.settle()
+            status = self.connector.stop()
+        assert status == STOPPED, self.connector.tail()
+
+    def check_at_rest(self):
+        """The same of a connector that has stopped, and what a story without
+        doubts comes to.
+        """
+        evidence = promises.check(self.connector, self.needles)
+        if self.is_held:
+            return evidence
+        caused = promises.caused_events(self.sim)
+        assert {FIRST, FAILING, self.connector.director.arrived} <= caused
+        for ident in caused:
+            assert evidence.event(ident)["state"] == "completed", ident
+        return evidence
+
+
+def tell(*rules, count=False):
+    """The story under these rules of killat's: (Telling, Evidence), closed.
+    """
+    telling = Telling(rules, count)
+    try:
+        evidence = telling.tell()
+        telling.follower.wait_end()
+    except BaseException:
+        # What the story failed for says more than what could not end.
+        try:
+            telling.close()
+        except harness.HarnessError:
+            pass
+        raise
+    telling.close()
+    return telling, evidence
+
+
+def run(action, role, call, n):
+    """The story, interfered with at one point."""
+    rule = "%s@%s:%s:%d" % (action, role, call, n)
+    telling, evidence = tell(rule)
+    acted = telling.follower.said(rule=1)
+    return Outcome(rule, bool(acted), acted[0] if acted else {},
+                   telling.is_held, evidence)
+
+
+def count():
+    """Role -> class -> how many calls an undisturbed story has."""
+    telling, evidence = tell(count=True)
+    ends = {ident: stories.standing_row(evidence, ident)["outcome"]
+            for ident in (FIRST, FAILING, telling.connector.director.arrived)}
+    assert sorted(ends.values()) == ["failed", "succeeded", "succeeded"], ends
+    assert ends[FAILING] == "failed" and not stories.doubts(evidence)
+    return telling.follower.wait(what="counts")["names"]
