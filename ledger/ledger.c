@@ -205,8 +205,7 @@ show_trouble(const char *text, void *arg)
 static void
 commit_unknown(const char *text, void *arg)
 {
-	log_warnx(
-	    "COMMIT: %s; whether it counts is read after a restart", text);
+	log_warnx("%s; whether it counts is read after a restart", text);
 	role_exit(&self.role, EXIT_STORAGE);
 }
 
