@@ -8,6 +8,7 @@ import collections
 import signal
 import sqlite3
 
+import chance
 import harness
 import killat
 import leaks
@@ -216,3 +217,26 @@ def count():
     assert sorted(ends.values()) == ["failed", "succeeded", "succeeded"], ends
     assert ends[FAILING] == "failed" and not stories.doubts(evidence)
     return telling.follower.wait(what="counts")["names"]
+
+
+# ---- many points -----------------------------------------------------------
+
+# Counts differ a little from run to run, by what happened to come together.
+MISSED_MOST = 0.1
+
+
+def sweep(summary, action, role, call, count, sample):
+    """A sample of the points, or all of them; SUMMARY hears how it went."""
+    chosen = sorted(chance.some("%s %s %s" % (action, role, call),
+                                range(1, count + 1), sample))
+    missed, broken = [], []
+    for n in chosen:
+        try:
+            if not run(action, role, call, n).reached:
+                missed.append(n)
+        except (AssertionError, harness.HarnessError) as error:
+            broken.append("%s@%s:%s:%d: %s" % (action, role, call, n, error))
+    summary("%s@%s:%s: %d of %d points, %d not reached, %d broken" % (
+        action, role, call, len(chosen), count, len(missed), len(broken)))
+    assert not broken, "\n\n".join(broken)
+    assert len(missed) <= max(1, len(chosen) * MISSED_MOST), missed
