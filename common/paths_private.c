@@ -200,6 +200,9 @@ path_traversable_check(const char *dir, uid_t uid, gid_t gid, struct error *e)
 
 /* ---- private directories ------------------------------------------------ */
 
+/* Until it has its owner, a directory is open to nobody else. */
+#define FIRST_MODE(mode) ((mode)&0700)
+
 static int
 check_private(const char *path, const struct stat *st, uid_t uid,
     mode_t forbidden, struct error *e)
@@ -235,16 +238,21 @@ dir_settle(const char *dir, mode_t mode, uid_t uid, gid_t gid, struct error *e)
 }
 
 /*
- * What an interrupted start left between making and giving away: ours, empty,
- * and meant for someone else. Only the empty can be removed so.
+ * What an interrupted start left between making it and its owner and mode:
+ * ours, and meant for someone else, or closed to those who are meant to enter.
+ * Only the empty can be removed so.
  */
 static void
-dir_remove_leftover(const char *dir, uid_t uid)
+dir_remove_leftover(const char *dir, mode_t mode, uid_t uid)
 {
 	struct stat st;
 
-	if (uid != geteuid() && lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) &&
-	    st.st_uid == geteuid())
+	if (lstat(dir, &st) == -1 || !S_ISDIR(st.st_mode) ||
+	    st.st_uid != geteuid())
+		return;
+	if (uid != geteuid() ||
+	    ((st.st_mode & 07777) == FIRST_MODE(mode) &&
+		mode != FIRST_MODE(mode)))
 		(void)rmdir(dir);
 }
 
@@ -255,8 +263,8 @@ path_private_dir(const char *dir, mode_t mode, mode_t forbidden, uid_t uid,
 	struct stat st;
 	int fd;
 
-	dir_remove_leftover(dir, uid);
-	if (mkdir(dir, mode & 0700) == 0) {
+	dir_remove_leftover(dir, mode, uid);
+	if (mkdir(dir, FIRST_MODE(mode)) == 0) {
 		if (dir_settle(dir, mode, uid, gid, e) == -1)
 			return -1;
 	} else if (errno != EEXIST) {

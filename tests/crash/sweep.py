@@ -65,6 +65,7 @@ class Telling:
         self.closes.append(self.connector.close)
         self.needles = leaks.Needles(client_secret="not-a-real-secret")
         self.is_held = False
+        self.left = None
 
     def close(self):
         """Everything, whatever of it fails; the first failure is raised."""
@@ -98,8 +99,7 @@ class Telling:
             return harness.wait_for(look, WAIT, what, every=0.03)
         except harness.HarnessError as error:
             raise harness.HarnessError("%s; left: %s\n%s" % (
-                error, promises.unsettled(self.connector),
-                self.connector.tail(40))) from error
+                error, self.left, self.connector.tail(40))) from error
 
     # What a look at the status would cost is calls of the story's own: the
     # ledger's file is looked at as long as that will do.
@@ -115,7 +115,8 @@ class Telling:
     def is_settled(self):
         """Nothing moves any more; or what does is held for a person."""
         self.needles.learn(self.connector)
-        if promises.unsettled(self.connector):
+        self.left = promises.unsettled(self.connector)
+        if self.left:
             self.is_held = stories.is_held(self.connector)
             return self.is_held
         return stories.all_ready(self.connector)

@@ -243,6 +243,23 @@ test_private_dir(void **state)
 	assert_says(&e, "real directory");
 }
 
+/* Made and not yet opened to others when the start was interrupted. */
+static void
+test_private_dir_interrupted(void **state)
+{
+	struct error e;
+
+	(void)state;
+	(void)make_dir("left", 0700);
+	assert_int_equal(0711, mode_of(private_dir("left", 0711, 022, &e)));
+	/* Not if anybody has changed it, or put something in it. */
+	(void)make_dir("other", 0500);
+	assert_int_equal(0500, mode_of(private_dir("other", 0711, 022, &e)));
+	(void)make_dir("full", 0700);
+	(void)make_file("full/file", 0600, "");
+	assert_int_equal(0700, mode_of(private_dir("full", 0711, 022, &e)));
+}
+
 static void
 test_private_dir_owner(void **state)
 {
@@ -382,6 +399,7 @@ main(void)
 	    IN_TOP(test_ancestors_owner),
 	    IN_TOP(test_traversable),
 	    IN_TOP(test_private_dir),
+	    IN_TOP(test_private_dir_interrupted),
 	    IN_TOP(test_private_dir_owner),
 	    IN_TOP(test_private_dirs),
 	    IN_TOP(test_read_private),
