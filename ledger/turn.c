@@ -24,7 +24,7 @@ struct turn {
 	struct waiting waiting[TURN_REQUESTS];
 	size_t count;
 	size_t bytes;
-	bool in_trouble;   /* the storage refused, and has not worked since */
+	bool in_trouble;   /* the system refused, and has not worked since */
 	bool trouble_came; /* in this turn */
 };
 
@@ -117,7 +117,7 @@ turn_trouble(struct turn *t, const char *text)
 	t->trouble_came = true;
 	if (t->in_trouble)
 		return;
-	log_warnx("storage: %s", text);
+	log_warnx("trouble: %s", text);
 	t->in_trouble = true;
 	t->ops->trouble(text, t->arg);
 }
@@ -129,7 +129,7 @@ turn_untrouble(struct turn *t, int changes_before)
 	if (!t->in_trouble || t->trouble_came ||
 	    sqlite3_total_changes(t->l->db) == changes_before)
 		return;
-	log_info("storage: it writes again");
+	log_info("no trouble any more");
 	t->in_trouble = false;
 	t->ops->trouble("", t->arg);
 }
@@ -279,7 +279,7 @@ reply_fd(struct msg *m)
 
 /* The token's hash is on the disk; now its bytes may leave. */
 static void
-answer_fill_pipe(struct answer *a)
+answer_fill_pipe(struct turn *t, struct answer *a)
 {
 	int *fd = reply_fd(&a->reply);
 	struct error e;
@@ -290,7 +290,7 @@ answer_fill_pipe(struct answer *a)
 	explicit_bzero(a->token, sizeof(a->token));
 	if (*fd != -1)
 		return;
-	log_warnx("%s", e.text);
+	turn_trouble(t, e.text);
 	(void)answer_fail(a, "unavailable", "no pipe for the token");
 }
 
@@ -368,7 +368,7 @@ group_send(struct turn *t, struct waiting *first, size_t count)
 	for (i = 0; i < count; i++) {
 		struct answer *a = &first[i].answer;
 
-		answer_fill_pipe(a);
+		answer_fill_pipe(t, a);
 		t->ops->reply(&first[i].to, &a->reply, t->arg);
 		group_send_notices(t, a, told);
 	}

@@ -296,7 +296,9 @@ a_launch_without_a_pipe_is_asked_again(void **state)
 	reply = fixture_ask(f, &m, ROLE_DISPATCHER, "");
 	assert_int_equal(0, setrlimit(RLIMIT_NOFILE, &was));
 	assert_failed(reply, "unavailable");
+	assert_non_null(strstr(f->trouble, "Too many open files"));
 	assert_string_not_equal("", launch(f, 101, ATT_1));
+	assert_string_equal("", f->trouble);
 	assert_int_equal(1, sql_int(f, "SELECT COUNT(*) FROM tasks"));
 }
 
