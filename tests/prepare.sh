@@ -11,7 +11,7 @@ build_packages=(
 	libcurl4-openssl-dev libssl-dev libcmark-dev libcmocka-dev libwslay-dev
 )
 # shellcheck disable=SC2034
-check_packages=(clang python3-pytest)
+check_packages=(clang patchelf python3-pytest)
 # shellcheck disable=SC2034
 fuzz_packages=(libclang-rt-dev)
 worker_user=connectd-worker
