@@ -1,5 +1,4 @@
-"""The seed of the random cases. Cases are made when tests are collected, so
-that one of them can be run again by its name under the same seed.
+"""The seed of what is chosen by chance: the same one chooses the same again.
 """
 
 import os
@@ -8,13 +7,6 @@ import random
 SEED = int(os.environ.get("CONNECTD_SEED") or
            random.SystemRandom().getrandbits(31))
 SWEEP = bool(os.environ.get("CONNECTD_SWEEP"))
-
-
-def fractions(name, sample, sweep):
-    """So many moments of [0, 1) for what is called that, in order."""
-    count = sweep if SWEEP else sample
-    source = random.Random("%d %s" % (SEED, name))
-    return sorted(source.random() for _ in range(count))
 
 
 def some(name, cases, sample):

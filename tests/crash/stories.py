@@ -3,7 +3,6 @@ agent, and what its end may look like.
 """
 
 import signal
-import time
 
 import harness
 import leaks
@@ -88,60 +87,29 @@ def settle(connector, needles=None):
     return promises.check(connector, needles)
 
 
-class Windows:
-    """When, after the mention, each role has something to do with it."""
-
-    def __init__(self, launched, ended):
-        self.of = dict.fromkeys(harness.ROLES, (0, ended + 0.05))
-        self.of["mcpd"] = (launched, ended)
-        self.of["supervisor"] = (0, ended + 0.05)
-
-    def moment(self, role, fraction):
-        """Seconds after the mention."""
-        start, end = self.of[role]
-        return start + (end - start) * fraction
-
-
-def measure(make_connector):
-    """Three undisturbed stories; the windows of the fastest, so that few kills
-    come too late.
-    """
-    connector = begin(make_connector)
-    found = []
-    for _ in range(3):
-        at = time.monotonic()
-        event_id, start = mention(connector)
-        launched, ended = [
-            connector.wait_line(start=start, type="dispatch", state=state)
-            for state in ("launching", "ended")]
-        evidence = settle(connector)
-        assert outcome_of(evidence, event_id) == ("succeeded", "finished")
-        found.append((ended["_time"] - at, launched["_time"] - at))
-    ended, launched = min(found)
-    return Windows(launched, ended)
-
-
-def wait_until(at):
-    """A moment that is itself what is tested."""
-    time.sleep(max(0, at - time.monotonic()))
-
-
 # ---- how a story ended -----------------------------------------------------
 
 def standing_row(evidence, event_id):
-    """The event's one row on a task that was not withdrawn."""
+    """The event's one row on a task that was not withdrawn, nor left by the
+    task's end before anybody was told of it.
+    """
     rows = [r for r in evidence.of_event("task_events", event_id)
-            if not r["withdrawn_at"]]
+            if not r["withdrawn_at"] and r["delivery"] != "admitted"]
     assert len(rows) == 1, rows
     return rows[0]
 
 
-def outcome_of(evidence, event_id):
-    """(outcome, stop reason) of an event that is completed."""
-    assert evidence.event(event_id)["state"] == "completed"
+def standing_end(evidence, event_id):
+    """(outcome, stop reason) of what it ended on."""
     row = standing_row(evidence, event_id)
     attempt, = evidence.task_attempts(row["task_id"])
     return row["outcome"], attempt["stop_reason"]
+
+
+def outcome_of(evidence, event_id):
+    """The same of an event that is completed."""
+    assert evidence.event(event_id)["state"] == "completed"
+    return standing_end(evidence, event_id)
 
 
 def notices(evidence, event_id):

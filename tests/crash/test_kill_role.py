@@ -1,16 +1,11 @@
-"""One role killed with SIGKILL: idle, at random moments of a story, and at
-chosen ones. It is back at once, no other child is touched, and the six
-promises hold.
+"""One role killed with SIGKILL, idle and at chosen moments of a story. It is
+back at once, no other child is touched, and the six promises hold. (At each
+of its writes: test_sweep.py.)
 """
-
-import signal
-import time
 
 import pytest
 
-import chance
 import harness
-import processes
 import promises
 import stories
 
@@ -21,25 +16,6 @@ READ = "GET /{a}/comments/{id}"
 THREAD = "GET /{a}/recordings/{id}/comments.json"
 
 
-@pytest.fixture(scope="module")
-def windows():
-    """When a story of this machine has what, measured once."""
-    folder = harness.Folder()
-    made = []
-    try:
-        sim = harness.Sim(folder)
-        made.append(sim)
-
-        def make(**arguments):
-            made.append(harness.Connector(sim, folder, **arguments))
-            return made[-1]
-        return stories.measure(make)
-    finally:
-        for thing in reversed(made):
-            thing.close()
-        folder.remove()
-
-
 def wait_back(connector, role, pid, timeout=10):
     """The child's status, once it is another process and ready."""
     def look(status):
@@ -48,20 +24,6 @@ def wait_back(connector, role, pid, timeout=10):
         return child["pid"] not in (pid, 0) and child["state"] == "ready"
     status = connector.wait_status(look, timeout, role + " to be back")
     return next(c for c in status["data"]["children"] if c["role"] == role)
-
-
-def kill_when_there(connector, role, start):
-    """The pid killed, at once or as soon as there is such a process; None
-    when the story ended first: an mcpd comes and goes.
-    """
-    def look():
-        found = connector.roles().get(role)
-        if found and processes.send_signal(found[0], signal.SIGKILL):
-            return found[0].pid
-        return connector.has_line(start, type="dispatch", state="ended")
-    pid = harness.wait_for(look, what="a process to kill")
-    assert pid is not True or role == "mcpd"
-    return None if pid is True else pid
 
 
 def finish(connector, event_id, role, pid, before, needles=None):
@@ -113,60 +75,6 @@ def test_again_and_again(make_connector):
     event_id, _ = stories.mention(connector)
     evidence = stories.settle(connector)
     assert stories.outcome_of(evidence, event_id) == ("succeeded", "finished")
-
-
-# ---- at random moments -----------------------------------------------------
-
-RANDOM = [pytest.param(role, at, id="%s-%.4f" % (role, at))
-          for role in ROLES for at in chance.fractions(role, 3, 40)]
-
-
-@pytest.mark.parametrize("role, fraction", RANDOM)
-def test_at_a_random_moment(make_connector, windows, role, fraction):
-    connector = stories.begin(make_connector)
-    needles = stories.new_needles()
-    before = stories.pids(connector)
-    at = time.monotonic() + windows.moment(role, fraction)
-    event_id, start = stories.mention(connector)
-    stories.wait_until(at)
-    pid = kill_when_there(connector, role, start)
-    needles.learn(connector)
-    end, _ = finish(connector, event_id, role, pid, before, needles)
-    print("%s at %.3f of the story: %s%s" % (
-        role, fraction, end, "" if pid else " (nothing killed)"))
-
-
-# ---- when a line says what has just been committed -------------------------
-
-POINTER = {"type": None, "state": "seen"}
-LINES = {
-    "recorded": POINTER,
-    "admitted": {"type": "event", "state": "admitted"},
-    "launching": {"type": "dispatch", "state": "launching"},
-    "running": {"type": "dispatch", "state": "running"},
-    "ack-sending": {"type": "outbox", "kind": "worker_ack",
-                    "state": "sending"},
-    "ack-sent": {"type": "outbox", "kind": "worker_ack", "state": "sent"},
-    "reply-sending": {"type": "outbox", "kind": "worker_reply",
-                      "state": "sending"},
-    "reply-sent": {"type": "outbox", "kind": "worker_reply",
-                   "state": "sent"},
-    "ended": {"type": "dispatch", "state": "ended"},
-}
-AT_LINES = [pytest.param(role, line, id=role + "-" + line)
-            for role in ROLES for line in LINES]
-
-
-@pytest.mark.parametrize("role, line", chance.some("lines", AT_LINES, 8))
-def test_at_a_line(make_connector, role, line):
-    connector = stories.begin(make_connector)
-    needles = stories.new_needles()
-    before = stories.pids(connector)
-    event_id, start = stories.mention(connector)
-    connector.wait_line(start=start, **LINES[line])
-    pid = kill_when_there(connector, role, start)
-    needles.learn(connector)
-    finish(connector, event_id, role, pid, before, needles)
 
 
 # ---- an outbox between claim and receipt -----------------------------------

@@ -7,16 +7,11 @@ nobody: its calls have no way any more.
 import fcntl
 import signal
 import subprocess
-import time
 
-import pytest
-
-import chance
 import harness
 import processes
 import promises
 import stories
-from test_kill_role import LINES, windows
 
 NOT_RECORDED = "launching"
 
@@ -145,31 +140,3 @@ def test_two_starts_at_once(make_connector):
                 connector.wait_log("a connector already")
         finally:
             other.terminate()
-
-
-# ---- at random moments -----------------------------------------------------
-
-RANDOM = [pytest.param(at, id="%.4f" % at)
-          for at in chance.fractions("supervisor", 8, 60)]
-
-
-@pytest.mark.parametrize("fraction", RANDOM)
-def test_at_a_random_moment(make_connector, windows, fraction):
-    connector = stories.begin(make_connector)
-    needles = stories.new_needles()
-    at = time.monotonic() + windows.moment("supervisor", fraction)
-    event_id, _ = stories.mention(connector)
-    stories.wait_until(at)
-    kill_supervisor(connector)
-    needles.learn(connector)
-    end = run_again(connector, event_id, needles)
-    print("supervisor at %.3f of the story: %s" % (fraction, end or "held"))
-
-
-@pytest.mark.parametrize("line", chance.some("supervisor lines", LINES, 3))
-def test_at_a_line(make_connector, line):
-    connector = stories.begin(make_connector)
-    event_id, start = stories.mention(connector)
-    connector.wait_line(start=start, **LINES[line])
-    kill_supervisor(connector)
-    run_again(connector, event_id)

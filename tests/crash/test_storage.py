@@ -4,12 +4,10 @@ status says what is wrong meanwhile; the six promises hold.
 """
 
 import contextlib
-import os
 import subprocess
 
 import pytest
 
-import chance
 import harness
 import killat
 import promises

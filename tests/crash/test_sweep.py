@@ -13,7 +13,7 @@ pytestmark = [
                        reason="killat knows Linux on x86_64 only"),
     pytest.mark.walls]
 
-SAMPLE = 2
+SAMPLE = 3
 
 
 @pytest.fixture(scope="module")
