@@ -1,7 +1,8 @@
 """The fixtures of the integration tests, and where a sweep's chance is from.
 
 CONNECTD_SWEEP set: every case instead of a sample. CONNECTD_SEED: the seed of
-an earlier run, which its report shows; the same seed makes the same cases.
+an earlier run, which the end of its report shows; the same seed makes the same
+cases.
 """
 
 import importlib.util
@@ -60,10 +61,6 @@ def summary(request):
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    for line in config.stash[SUMMARY]:
+    lines = ["CONNECTD_SEED=%d" % chance.SEED, *config.stash[SUMMARY]]
+    for line in lines:
         terminalreporter.write_line("swept: " + line)
-
-
-def pytest_report_header(config):
-    return "CONNECTD_SEED=%d%s" % (chance.SEED,
-                                   " CONNECTD_SWEEP=1" * chance.SWEEP)
