@@ -290,6 +290,16 @@ on_stop(struct peer *peer, struct msg *m, void *arg)
 	self->row->stop(self, bound_ms);
 }
 
+/* Its link is closed: the exit status is all that can still be told. */
+static void
+on_supervisor_broken(struct peer *peer, const char *text, void *arg)
+{
+	(void)peer;
+	(void)text;
+	(void)arg;
+	exit_now(EXIT_PEER);
+}
+
 /* Nobody is left who could start, stop or hear us. */
 static void
 on_supervisor_gone(struct peer *peer, void *arg)
@@ -375,6 +385,7 @@ supervisor_ops_fill(const struct role_row *row)
 	supervisor_handlers[MSG_LINK] = on_link;
 	supervisor_handlers[MSG_STOP] = on_stop;
 	supervisor_ops.handlers = supervisor_handlers;
+	supervisor_ops.broken = on_supervisor_broken;
 	supervisor_ops.unlinked = on_supervisor_gone;
 }
 

@@ -100,6 +100,10 @@ def test_a_link_that_is_lost(make_connector, role):
     assert stories.outcome_of(evidence, event_id) == ("succeeded", "finished")
     after = stories.pids(connector)
     assert {r for r in after if after[r] != before[r]} == {role}
+    pid, = before[role]
+    told, = [line for line in stories.deaths_logged(connector)
+             if "(pid %d)" % pid in line]
+    assert "exited with 0" not in told
 
 
 def test_supervisor(make_connector):
