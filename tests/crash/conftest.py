@@ -23,6 +23,7 @@ import pytest
 
 import chance
 import killat
+import sweep
 
 SUMMARY = pytest.StashKey()
 
@@ -52,6 +53,12 @@ def make_killat(folder):
 def pytest_configure(config):
     shared.pytest_configure(config)
     config.stash[SUMMARY] = []
+
+
+@pytest.fixture(scope="session")
+def counts():
+    """The calls of the sweep's story, role by role."""
+    return sweep.count()
 
 
 @pytest.fixture

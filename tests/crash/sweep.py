@@ -26,9 +26,9 @@ SCRIPT = {
         str(FAILING): [["get", "ack-id", "fail"]],
     },
 }
-# A poll is a write of intake's: rarely, so that few points are idle ones. The
-# scripted agent ends at once when asked to.
-LIMITS = {"feed_poll": "200ms", "recover_grace": "1s", "cancel_grace": "2s"}
+# A poll is some writes of intake's: rarely, so that few points are idle ones.
+# The scripted agent ends at once when asked to.
+LIMITS = {"feed_poll": "1s", "recover_grace": "1s", "cancel_grace": "2s"}
 FEED = "GET /{a}/events.json"
 # Each by its name for killat: what a supervisor forked and has not exec'd yet
 # is one too. Of those that are UNNOTICED no worker hears when they die alone.
@@ -36,6 +36,7 @@ ROLES = ("connectd", "connectd/fork", "connectd-ledger", "connectd-intake",
          "connectd-dispatcher", "connectd-outbox", "connectd-mcpd")
 UNNOTICED = ("connectd/fork", "connectd-ledger", "connectd-intake",
              "connectd-mcpd")
+COUNTED = 3
 WAIT = 60
 STOPPED = 143
 
@@ -221,17 +222,29 @@ def run(action, role, call, n):
                    telling.is_held, evidence)
 
 
-def count():
-    """Role -> class -> how many calls an undisturbed story has."""
+def count_once():
     telling, evidence = tell(count=True)
     check_undisturbed(telling, evidence)
-    return telling.follower.wait(what="counts")["names"]
+    names = telling.follower.wait(what="counts")["names"]
+    assert set(names) == set(ROLES)
+    return names
+
+
+def count():
+    """Role -> class -> how many calls an undisturbed story has: the least of
+    some. What others had more is what came of their taking longer.
+    """
+    found = [count_once() for _ in range(COUNTED)]
+    return {role: {name: min(names[role][name] for names in found)
+                   for name in found[0][role]} for role in ROLES}
 
 
 # ---- many points -----------------------------------------------------------
 
-# Counts differ a little from run to run, by what happened to come together.
+# Counts differ a little from run to run, by what happened to come together: a
+# tenth may be missed, and of a few all but one.
 MISSED_MOST = 0.1
+FEW = 5
 
 
 def sweep(summary, action, role, call, count, sample):
@@ -248,4 +261,7 @@ def sweep(summary, action, role, call, count, sample):
     summary("%s@%s:%s: %d of %d points, %d not reached, %d broken" % (
         action, role, call, len(chosen), count, len(missed), len(broken)))
     assert not broken, "\n\n".join(broken)
-    assert len(missed) <= max(1, len(chosen) * MISSED_MOST), missed
+    if len(chosen) <= FEW:
+        assert len(missed) < len(chosen), missed
+    else:
+        assert len(missed) <= len(chosen) * MISSED_MOST, missed
