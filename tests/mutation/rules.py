@@ -1,0 +1,267 @@
+"""One edit for each rule behind the promises, and the tests that notice it
+(mutate.py). BEFORE stands exactly once in its file.
+"""
+
+import collections
+
+Rule = collections.namedtuple("Rule", "name of file before after tests")
+
+MATRIX = "crash/test_matrix.py::"
+TASKS = "crash/test_matrix_tasks.py::"
+
+
+RULES = [
+    Rule(name="undecided is asked for again",
+         of="R1 R2",
+         file="ledger/statements.def",
+         before='"SELECT id FROM events WHERE state = \'seen\' AND id > ?"',
+         after='"SELECT id FROM events WHERE state = \'never\' AND id > ?"',
+         tests=[MATRIX + "test_row[claude-R1]",
+                MATRIX + "test_row[claude-R2]"]),
+    Rule(name="a pass follows recovery",
+         of="R3",
+         file="dispatcher/dispatcher.c",
+         before="\t\trole_exit(&d->role, 0);\n"
+                "\tpass_wanted(d);\n",
+         after="\t\trole_exit(&d->role, 0);\n",
+         tests=[MATRIX + "test_row[claude-R3]"]),
+    Rule(name="exposed at launch is not returned",
+         of="R4",
+         file="ledger/settle.c",
+         before='\tif (s->end->spawn_failed && strcmp(delivery, "exposed") == 0 &&',
+         after='\tif (strcmp(delivery, "exposed") == 0 &&',
+         tests=[MATRIX + "test_row[claude-R4]",
+                MATRIX + "test_row[claude-R4 prompted]"]),
+    Rule(name="pulled or acknowledged is unknown",
+         of="R5 R6",
+         file="ledger/settle.c",
+         before="\t\treturn SETTLE_WITHDRAWN;\n"
+                "\treturn SETTLE_UNKNOWN;",
+         after="\t\treturn SETTLE_WITHDRAWN;\n"
+               "\treturn SETTLE_WITHDRAWN;",
+         tests=[MATRIX + "test_row[claude-R5]",
+                MATRIX + "test_row[claude-R6]"]),
+    Rule(name="the whole tree is ended",
+         of="R5 R21",
+         file="supervisor/tree.c",
+         before="\tif (cgroup == TREE_POPULATED || group == TREE_POPULATED)\n"
+                "\t\treturn TREE_POPULATED;\n"
+                "\treturn cgroup == TREE_EMPTY ? group : cgroup;",
+         after="\tif (group == TREE_POPULATED)\n"
+               "\t\treturn TREE_POPULATED;\n"
+               "\treturn cgroup == TREE_EMPTY ? group : TREE_EMPTY;",
+         tests=[MATRIX + "test_row[claude-R5]",
+                MATRIX + "test_r21_with_a_cgroup[claude]"]),
+    Rule(name="a reported outcome stands",
+         of="R7 R8",
+         file="ledger/settle.c",
+         before='\tif (strcmp(delivery, "completed") == 0)\n'
+                "\t\treturn SETTLE_REPORTED;\n",
+         after='\tif (strcmp(delivery, "completed") == 0)\n'
+               "\t\treturn SETTLE_WITHDRAWN;\n",
+         tests=[MATRIX + "test_row[claude-R7]",
+                MATRIX + "test_row[claude-R8]"]),
+    Rule(name="a notice is written with the end",
+         of="R9",
+         file="ledger/settle.c",
+         before="\t    lifecycle_ended(l, a, m->attempt) == -1 ||\n",
+         after="",
+         tests=[MATRIX + "test_row[claude-R9]"]),
+    Rule(name="a doubt is shown",
+         of="R10 R24 R54 G2 G3 G6",
+         file="ledger/statements.def",
+         before="STATEMENT(OUTBOX_DOUBT,\n"
+                '    "UPDATE outbox SET state = \'indeterminate\', finished_at',
+         after="STATEMENT(OUTBOX_DOUBT,\n"
+               '    "UPDATE outbox SET state = \'canceled\', refused = 1, finished_at',
+         tests=[MATRIX + "test_row[claude-R10]",
+                MATRIX + "test_row[claude-R24]",
+                MATRIX + "test_row[claude-R54]",
+                MATRIX + "test_row[claude-G2 holding before]",
+                MATRIX + "test_g3_killed_before_a_refusal_is_recorded[claude]",
+                TASKS + "test_g2_still_running[claude-before-indeterminate-0]",
+                TASKS + "test_g6_a_retraction[claude-before-indeterminate]"]),
+    Rule(name="what was posted is adopted",
+         of="R11 R23 R53 G2 G6",
+         file="outbox/message.c",
+         before="strcmp(normal, text) == 0)",
+         after="strcmp(normal, text) != 0)",
+         tests=[MATRIX + "test_row[claude-R11]",
+                MATRIX + "test_row[claude-R23]",
+                MATRIX + "test_row[claude-R53]",
+                TASKS + "test_g2_still_running[claude-after-sent-1]",
+                TASKS + "test_g6_a_retraction[claude-after-sent]"]),
+    Rule(name="one failed start is tried again, not two",
+         of="R13 R15",
+         file="ledger/settle.c",
+         before="\tif (end->no_retry || earlier > 0)",
+         after="\tif (end->no_retry || earlier > 1)",
+         tests=[MATRIX + "test_r13_two_failed_starts[claude]",
+                MATRIX + "test_r15_the_budget_survives_restarts[claude]"]),
+    Rule(name="one failed start is tried again",
+         of="R14",
+         file="ledger/settle.c",
+         before="\t*to = RECORD_ADMITTED;\n"
+                "\tif (end->uncharged)",
+         after="\t*to = RECORD_BLOCKED;\n"
+               "\tif (!end->uncharged)",
+         tests=[MATRIX + "test_r14_the_retry_survives_a_restart[claude]"]),
+    Rule(name="a process that existed is no failed spawn",
+         of="R16",
+         file="dispatcher/ask.c",
+         before='\ta->spawn_failed = strcmp(m->tree_is.fate, "never_forked") == 0;',
+         after="\ta->spawn_failed = true;",
+         tests=[MATRIX + "test_r16_a_process_that_existed_is_never_retried[claude]"]),
+    Rule(name="nobody recorded is held",
+         of="R20",
+         file="supervisor/recovery.c",
+         before="\t\trecovery_finish(r, FATE_HELD,\n"
+                '\t\t    "it was launched',
+         after="\t\trecovery_finish(r, FATE_GONE,\n"
+               '\t\t    "it was launched',
+         tests=[MATRIX + "test_r20_nothing_recorded[claude]"]),
+    Rule(name="a missing cgroup proves it",
+         of="R20",
+         file="supervisor/recovery.c",
+         before="\tif (populated == -1 &&\n"
+                "\t    (e.code",
+         after="\tif (populated != 1 ||\n"
+               "\t    (e.code",
+         tests=[MATRIX + "test_r20_with_a_cgroup[claude]"]),
+    Rule(name="a group without its leader is held",
+         of="R21 R22",
+         file="supervisor/tree.c",
+         before="\t\ttree_finish(tree, TREE_DOUBT,\n"
+                '\t\t    "its leader is gone',
+         after="\t\ttree_finish(tree, TREE_GONE,\n"
+               '\t\t    "its leader is gone',
+         tests=[MATRIX + "test_r21_r22_a_group_without_its_leader[claude]"]),
+    Rule(name="a tree that is gone is settled",
+         of="R21 R22",
+         file="supervisor/tree.c",
+         before="\tif (look == TREE_EMPTY)\n"
+                '\t\ttree_finish(tree, TREE_GONE, "");',
+         after="\tif (look == TREE_EMPTY)\n"
+               '\t\ttree_finish(tree, tree->is_ours ? TREE_GONE : TREE_DOUBT, "");',
+         tests=[MATRIX + "test_r21_r22_a_group_without_its_leader[claude]"]),
+    Rule(name="messages come first",
+         of="R25",
+         file="dispatcher/dispatcher.c",
+         before="\tif (d->recovered)\n"
+                "\t\tdecisions_look(d);\n"
+                "\tpass_wanted(d);\n"
+                "}\n",
+         after="\trecover_begin(d);\n"
+               "\tif (d->recovered)\n"
+               "\t\tdecisions_look(d);\n"
+               "\tpass_wanted(d);\n"
+               "}\n",
+         tests=[MATRIX + "test_r25_messages_are_settled_first[claude]"]),
+    Rule(name="the prompt is short",
+         of="R26",
+         file="dispatcher/prompt.c",
+         before='\t    "Later prompts may name more',
+         after='\t    "Much more could be said of this and that and of much else "\n'
+               '\t    "besides, for whoever has time to read it, and some of it will "\n'
+               '\t    "perhaps be of use at times, though nobody can tell which of it "\n'
+               '\t    "that will be, so here it is in full, as far as it goes, and it "\n'
+               '\t    "goes on for longer than it should in any prompt of ours. "\n'
+               '\t    "Later prompts may name more',
+         tests=[MATRIX + "test_r26_the_prompt_is_within_its_budget[claude]"]),
+    Rule(name="what waits is started",
+         of="G1",
+         file="ledger/statements.def",
+         before='    " WHERE e.state IN (\'admitted\', \'queued\') AND e.id > ?"',
+         after='    " WHERE e.state IN (\'admitted\') AND e.id > ?"',
+         tests=[MATRIX + "test_g1_killed_while_one_waits[claude]"]),
+    Rule(name="what is due is claimed",
+         of="G3",
+         file="ledger/statements.def",
+         before='    " WHERE " IS_CLAIMABLE " AND not_before <= ?1 AND id > ?2"\n',
+         after='    " WHERE " IS_CLAIMABLE " AND not_before > ?1 AND id > ?2"\n',
+         tests=[MATRIX + "test_g3_killed_inside_the_claim[claude]"]),
+    Rule(name="a token leaves by its pipe alone",
+         of="R3",
+         file="ledger/task.c",
+         before='\tline_dispatch(a, task_id, m->attempt, m->event_id, "launching", "");',
+         after="\tline_dispatch(\n"
+               '\t    a, task_id, m->attempt, m->event_id, "launching", a->token);',
+         tests=[MATRIX + "test_row[claude-R3]"]),
+    Rule(name="what waits joins a live task",
+         of="R17",
+         file="dispatcher/follow.c",
+         before="\tattempt_ask(a, dispatcher_ledger(a->d), &m);\n"
+                "}\n"
+                "\n"
+                "void\n"
+                "attempt_expose",
+         after="\tm.join.generation++;\n"
+               "\tattempt_ask(a, dispatcher_ledger(a->d), &m);\n"
+               "}\n"
+               "\n"
+               "void\n"
+               "attempt_expose",
+         tests=[TASKS + "test_r17_a_follow_up_joins[claude]"]),
+    Rule(name="what nobody saw goes back",
+         of="R18",
+         file="ledger/settle.c",
+         before="\t\treturn SETTLE_RETURNED;\n"
+                "\tif",
+         after="\t\treturn SETTLE_UNKNOWN;\n"
+               "\tif",
+         tests=[TASKS + "test_r18_a_sibling_that_was_not_exposed[claude]"]),
+    Rule(name="an exposed follow-up is unknown",
+         of="R19",
+         file="ledger/settle.c",
+         before="\t\treturn SETTLE_WITHDRAWN;\n"
+                "\treturn SETTLE_UNKNOWN;",
+         after="\t\treturn SETTLE_WITHDRAWN;\n"
+               "\treturn SETTLE_WITHDRAWN;",
+         tests=[TASKS + "test_r19_an_exposed_follow_up[claude]"]),
+    Rule(name="a queued record is told of",
+         of="R18",
+         file="ledger/verdict.c",
+         before="\tif (state == RECORD_ADMITTED || state == RECORD_QUEUED)",
+         after="\tif (state == RECORD_ADMITTED)",
+         tests=[TASKS + "test_r18_a_sibling_that_was_not_exposed[claude]"]),
+    Rule(name="a redispatch that waits is admitted by the end",
+         of="G4",
+         file="ledger/schema.sql",
+         before="\tWHERE state = 'completed' AND redispatch_decision IS NOT NULL\n"
+                "\tAND content_dropped = 0",
+         after="\tWHERE state = 'completed' AND redispatch_decision IS NULL\n"
+               "\tAND content_dropped = 0",
+         tests=[TASKS + "test_g4_a_redispatch_that_waits[claude]"]),
+    Rule(name="an ask that a person has answered is retracted",
+         of="R12",
+         file="ledger/decision.c",
+         before="\t    retraction_decided(l, a, r->event_id) == -1 ||\n",
+         after="",
+         tests=[TASKS + "test_r12_redispatch_runs_exactly_once[claude]"]),
+    Rule(name="a redispatch is a new task",
+         of="R12",
+         file="ledger/decision.c",
+         before="\tif (!r->is_ended)\n"
+                "\t\treturn 0;\n"
+                "\treturn decision_move(l, a,\n"
+                "\t    &(struct move){.event_id = r->event_id,\n"
+                "\t\t.to = RECORD_ADMITTED,",
+         after="\tif (!r->is_ended)\n"
+               "\t\treturn 0;\n"
+               "\treturn decision_move(l, a,\n"
+               "\t    &(struct move){.event_id = r->event_id,\n"
+               "\t\t.to = RECORD_COMPLETED,",
+         tests=[TASKS + "test_r12_redispatch_runs_exactly_once[claude]"]),
+    Rule(name="a task that was taken away is ended at once",
+         of="L7",
+         file="dispatcher/dispatcher.c",
+         before="\t\tattempt_event(a, EV_SUPERSEDED);",
+         after="\t\t(void)a;",
+         tests=["integration/test_decide.py::test_a_live_attempt_is_ended_first"]),
+    Rule(name="a notice in doubt is no reply",
+         of="T55",
+         file="outbox/replies.c",
+         before="\t\tif (strcmp(r->own[i], m->text) == 0)",
+         after='\t\tif (strcmp(r->own[i], "") == 0)',
+         tests=["integration/test_adopt.py::test_its_own_reply_is_told_from_a_notice_in_doubt"]),
+]
