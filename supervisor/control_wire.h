@@ -2,12 +2,14 @@
  * What is spoken on the control socket (design 7): NDJSON, one object a line
  * both ways. The server speaks first:
  *	{"connectd":1,"version":"0.1.0"}
- * A request is {"command":…} with `event`, `count`, `follow`, `role` or
- * `attempt` where the command takes them; its answer is one line,
+ * A request is {"command":…} with `event`, `count`, `follow`, `role`,
+ * `attempt`, `intent`, `resolution`, `receipt` or `gone` where the command
+ * takes them, and a decision with its `nonce`; its answer is one line,
  *	{"ok":true,"data":…} or {"ok":false,"error":WORD,"text":…}
  * with WORD usage, refused, not_found, busy, unavailable or failed. After
  * `events` with `follow`, committed transitions come as they are, a line
  * each. After `stop` the connection stays until the supervisor has ended.
+ * After `redispatch` that ends a live attempt a second line says how it ended.
  * With the answer to `token` comes a descriptor (SCM_RIGHTS): a pipe's read
  * end, that holds the token, a newline and its end.
  */

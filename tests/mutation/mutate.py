@@ -36,7 +36,8 @@ class Tree:
         self.source = folder / "source"
         self.build = folder / "build"
         shutil.copytree(TOP, self.source, symlinks=True,
-                        ignore=shutil.ignore_patterns(".git", "build*"))
+                        ignore=shutil.ignore_patterns(
+                            ".git", "build", "build-*", "__pycache__"))
         self.run(["meson", "setup", str(self.build), str(self.source)])
         if self.compile().returncode != 0:
             sys.exit("the tree does not build as it is")
