@@ -62,7 +62,8 @@ int path_traversable_check(
  * Make DIR with MODE, owned by UID/GID, if only its last component is missing;
  * a directory that is there must be a real one, UID's, with no bit of
  * FORBIDDEN set. (Left empty, without its owner or mode, by a start that was
- * interrupted, it is made anew.) Returns a descriptor on it (O_PATH|O_DIRECTORY), or -1.
+ * interrupted, it is made anew.) Returns a descriptor on it, of
+ * O_PATH|O_DIRECTORY, or -1.
  */
 int path_private_dir(const char *dir, mode_t mode, mode_t forbidden, uid_t uid,
     gid_t gid, struct error *e);

@@ -2,6 +2,8 @@
  * The operator's tool: a thin client of the control socket. It decides
  * nothing; who may do what is the supervisor's to say.
  */
+#include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -370,6 +372,35 @@ run_version(const struct wish *w, const struct paths *paths)
 
 /* ---- the whole ----------------------------------------------------------- */
 
+/*
+ * What was closed would be the number of the next socket, and what we print
+ * would go to the connector. Opened the wrong way round: its use fails.
+ */
+static void
+standard_streams_hold(void)
+{
+	int fd;
+
+	for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		if (fcntl(fd, F_GETFD) == -1 &&
+		    open("/dev/null",
+			fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
+			fatal("/dev/null");
+	}
+	(void)signal(SIGPIPE, SIG_IGN);
+}
+
+/* What the command did is done; that not all of it was said is said. */
+static bool
+output_is_whole(int code)
+{
+	if (fflush(stdout) != EOF && !ferror(stdout))
+		return true;
+	log_warnx("standard output cannot be written%s",
+	    code == EXIT_OK ? ": what was asked for is done" : "");
+	return false;
+}
+
 int
 main(int argc, char *argv[])
 {
@@ -378,6 +409,7 @@ main(int argc, char *argv[])
 	struct error e;
 	int code;
 
+	standard_streams_hold();
 	log_init("connectctl", LOG_LEVEL_INFO);
 	if (argc == 2 && strcmp(argv[1], "--version") == 0) {
 		(void)printf("connectctl %s\n", build_id);
@@ -393,7 +425,5 @@ main(int argc, char *argv[])
 		return fail(&w, EXIT_CONFIG, e.text);
 	code = w.command->run(&w, &paths);
 	path_free(&paths);
-	if (fflush(stdout) == EOF || ferror(stdout))
-		return EXIT_FAILED;
-	return code;
+	return output_is_whole(code) ? code : EXIT_FAILED;
 }

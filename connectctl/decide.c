@@ -153,14 +153,12 @@ resolution_read(const struct wish *w, json_t *request)
 	const char *word = w->more[0];
 	const char *id = word == NULL ? NULL : w->more[1];
 	bool is_sent = word != NULL && strcmp(word, "sent") == 0;
-	char *end = NULL;
-	long long receipt = id == NULL ? 0 : strtoll(id, &end, 10);
+	int64_t receipt = 0;
 
 	if (word == NULL || is_sent != (id != NULL) ||
 	    (!is_sent && strcmp(word, "abandon") != 0 &&
 		strcmp(word, "resend") != 0) ||
-	    (is_sent &&
-		(*id < '0' || *id > '9' || *end != '\0' || receipt < 1)))
+	    (is_sent && number_read(id, 1, INT64_MAX, &receipt) == -1))
 		return -1;
 	(void)json_object_set_new(request, "intent",
 	    json_integer((json_int_t)strtoll(w->argument, NULL, 10)));

@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <getopt.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -50,7 +51,7 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
-static int
+int
 number_read(const char *text, int64_t least, int64_t most, int64_t *out)
 {
 	char *end;
@@ -58,8 +59,9 @@ number_read(const char *text, int64_t least, int64_t most, int64_t *out)
 
 	if (text[0] < '0' || text[0] > '9')
 		return -1;
+	errno = 0;
 	n = strtoll(text, &end, 10);
-	if (*end != '\0' || n < least || n > most)
+	if (errno != 0 || *end != '\0' || n < least || n > most)
 		return -1;
 	*out = n;
 	return 0;

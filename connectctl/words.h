@@ -38,6 +38,8 @@ struct command {
  */
 int words_read(int argc, char *argv[], const struct command *commands,
     struct wish *w, struct error *e);
+/* A decimal number from LEAST to MOST, and nothing else; -1: it is none. */
+int number_read(const char *text, int64_t least, int64_t most, int64_t *out);
 void words_usage(const struct command *commands, FILE *out);
 
 #endif

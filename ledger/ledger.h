@@ -35,7 +35,7 @@
  *	claim.c		CLAIM: what is due and still called for
  *	outbox.c	what became of a claim; reconcile.c LISTED
  *	retention.c	the night's work: what ended long ago loses its content
- *	import.c	IMPORT: what a cutover found done; import_file.c its file
+ *	import.c	IMPORT: what a cutover found done; import_file.c
  *	resolve.c	RESOLVE: what a person says became of a message
  *	renewal.c	what the token endpoint forbade
  *	lifecycle.c	the connector's own messages, when and in what words

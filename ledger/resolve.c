@@ -154,11 +154,13 @@ resolved(struct answer *a, const char *state, bool changed)
 
 /* The same decision again: what the intent is by now. */
 static int
-resolve_again(struct ledger *l, struct answer *a, const struct msg_resolve *m)
+resolve_again(struct ledger *l, struct answer *a, const struct msg_resolve *m,
+    const struct resolution *r)
 {
 	sqlite3_stmt *row = sql_row(l, STMT_RESOLUTION_BY_NONCE);
 
-	if (row_int(row, 0) != m->intent_id)
+	if (row_int(row, 0) != m->intent_id ||
+	    strcmp(row_text(row, 2), r->to) != 0)
 		return answer_fail(
 		    a, "refused", "this nonce is of another decision");
 	return resolved(a, row_text(row, 1), false);
@@ -172,14 +174,14 @@ handle_resolve(struct ledger *l, const struct request *q, struct answer *a)
 	struct resolved_intent i = {0};
 	int rc;
 
+	if (r == NULL)
+		return answer_fail(
+		    a, "refused", "a resolution is sent, abandon or resend");
 	rc = sql_first(l, STMT_RESOLUTION_BY_NONCE, WITH(v_text(m->nonce)));
 	if (rc == -1)
 		return -1;
 	if (rc == 1)
-		return resolve_again(l, a, m);
-	if (r == NULL)
-		return answer_fail(
-		    a, "refused", "a resolution is sent, abandon or resend");
+		return resolve_again(l, a, m, r);
 	if ((rc = resolve_check(l, a, m, r, &i)) != 1)
 		return rc;
 	if (resolve_write(l, m, r, &i) == -1 || resolve_tell(l, a, m, r) == -1)

@@ -60,12 +60,14 @@ status_answer(struct client *client, const char *ledger, size_t len)
 	buffer_free(&b);
 }
 
-/* FAILED's reasons as the control socket's words; any other is `failed`. */
+/*
+ * FAILED's reasons as the control socket's words; any other is `failed`, also
+ * `refused`: it is what stands that does not allow it, not who asks.
+ */
 static const struct {
 	const char *reason, *word;
 } failed_words[] = {
     {"not_found", "not_found"},
-    {"refused", "refused"},
     {"busy", "busy"},
 };
 

@@ -331,7 +331,7 @@ on_identity_known(struct peer *peer, struct msg *reply, void *arg)
 	}
 	runs = recovery_finds(client->sv, attempt, &reply->identity_is);
 	if (runs != NULL)
-		client_refuse(client, "refused", "%s: %s", attempt, runs);
+		client_refuse(client, "failed", "%s: %s", attempt, runs);
 	else
 		settle_ask(client);
 }
@@ -354,7 +354,7 @@ run_settle(struct client *client, const struct command_request *r)
 		return;
 	}
 	if (attempts_fate(client->sv, r->attempt.bytes) == FATE_OPEN) {
-		client_refuse(client, "refused",
+		client_refuse(client, "failed",
 		    "%s is not held: it ends by itself", r->attempt.bytes);
 		return;
 	}
@@ -400,6 +400,10 @@ run_token(struct client *client, const struct command_request *r)
 	client->asks_status = false;
 	if (r->attempt.len != ATTEMPT_ID_LEN || r->attempt.has_nul) {
 		client_refuse(client, "usage", "token: `attempt` is no id");
+	} else if (!client->sv->settings->mcp_socket) {
+		client_refuse(client, "failed",
+		    "token: mcp.socket is not set in connect.json: nobody "
+		    "could serve the task");
 	} else if (!client_is_quiet(client)) {
 		client_refuse(client, "busy",
 		    "token: on a connection of its own, please");

@@ -254,6 +254,20 @@ recovery_begin(struct supervisor *sv, const char *id, const struct reply_to *to,
 	(void)peer_request(ledger, &m, on_identity, r);
 }
 
+/*
+ * Nobody has the leader's number and its group has members: these are most
+ * likely its orphans, for the kernel gives that number to nobody meanwhile.
+ */
+static bool
+group_outlived(const struct identity *leader)
+{
+	struct identity now;
+	struct error e;
+
+	return identity_read(leader->pid, &now, &e) == -1 && e.code == ESRCH &&
+	    identity_group_members(leader->pgid) > 0;
+}
+
 const char *
 recovery_finds(const struct supervisor *sv, const char *id,
     const struct msg_identity_is *known)
@@ -265,7 +279,11 @@ recovery_finds(const struct supervisor *sv, const char *id,
 		return NULL;
 	if (cgroup_is_populated(known->containment, id))
 		return "its cgroup holds processes";
-	if (known->pid != 0 && identity_check(&leader) == IDENTITY_SAME)
+	if (known->pid == 0)
+		return NULL;
+	if (identity_check(&leader) == IDENTITY_SAME)
 		return "its worker's process runs";
+	if (group_outlived(&leader))
+		return "its process group holds processes; end them first";
 	return NULL;
 }

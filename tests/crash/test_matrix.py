@@ -174,12 +174,28 @@ def restart_beside_held(run, says):
     return evidence
 
 
-def check_held_twice(run, event_id, waits, held, says):
-    """Through every restart, and nothing of it is run or told."""
+def settle_by_hand(run):
+    attempt = run.connector.query(
+        "SELECT id FROM attempts WHERE state <> 'ended'")[0]["id"]
+    return run.connector.connectctl("settle", attempt, "--gone")
+
+
+def check_not_settled(run):
+    """A person's word does not outweigh a group that has members."""
+    done = settle_by_hand(run)
+    assert done.returncode == 1 and "group holds" in done.stderr, done.stderr
+
+
+def check_held_twice(run, event_id, waits, held, says, look=None):
+    """Through every restart, and nothing of it is run or told; LOOK before
+    it is stopped again.
+    """
     for start in ("first", "second"):
         evidence = restart_beside_held(run, says)
         expect(evidence, event_id, held, "after the %s restart" % start)
         expect(evidence, waits, WAITS, "after the %s restart" % start)
+        if look is not None:
+            look(run)
         run.stop()
 
 
@@ -199,6 +215,14 @@ def test_r20_nothing_recorded(new_run):
     waits = run.mention(recording_id=OTHER_THREAD)
     check_held_twice(run, event_id, waits, held,
                      "its process was never recorded")
+    # Somebody has looked: it is settled, once, and what waited for it runs.
+    run.start()
+    assert settle_by_hand(run).returncode == 0
+    run.connector.wait_event(event_id, "completed")
+    run.connector.wait_event(waits, "completed")
+    assert [row["outcome"] for row in run.connector.query(
+        "SELECT outcome FROM task_events WHERE event_id = ?", event_id)
+        ] == ["unknown"]
     run.check_credentials()
 
 
@@ -247,7 +271,8 @@ def test_r21_r22_a_group_without_its_leader(new_run):
     held = dict(HELD, attempts=["running"], prompts=1)
     expect(run.at_death(), event_id, held, "at death")
     waits = run.mention(recording_id=OTHER_THREAD)
-    check_held_twice(run, event_id, waits, held, "nobody may be signalled")
+    check_held_twice(run, event_id, waits, held, "nobody may be signalled",
+                     check_not_settled)
     assert processes.is_running(grandchild)
     assert processes.send_signal(grandchild, signal.SIGKILL)
     harness.wait_for(lambda: processes.read_process(grandchild.pid) is None,

@@ -9,7 +9,7 @@ from surroundings import wait_for
 
 GOOD = ["get", "ack", "reply", "complete"]
 LINGERS = ["get", "ack", "linger"]
-REFUSED = 77
+IMPOSSIBLE = 1
 
 
 def rows_of(connector, event_id):
@@ -52,7 +52,7 @@ def test_a_failure_runs_again(make_connector):
               ("completed", "succeeded"))
     wait_idle(connector)
     assert "(succeeded)" in decide(connector, "redispatch", str(event_id),
-                                   code=REFUSED)
+                                   code=IMPOSSIBLE)
     assert len(rows_of(connector, event_id)) == 2
 
 
@@ -105,7 +105,7 @@ def test_what_nobody_will_do_is_discarded(make_connector):
     connector.wait_event(second, "admitted", "queued")
     for ident in (event_id, second):
         assert "event %d is " % ident in decide(
-            connector, "discard", str(ident), code=REFUSED)
+            connector, "discard", str(ident), code=IMPOSSIBLE)
     connector.set_script({"default": GOOD})
     connector.kill("worker")
     connector.wait_event(event_id, "completed")
@@ -124,5 +124,5 @@ def test_what_runs_is_not_settled(make_connector):
     attempt = connector.query("SELECT id FROM attempts")[0]["id"]
     assert "--gone" in decide(connector, "settle", attempt, code=64)
     assert attempt in decide(connector, "settle", attempt, "--gone",
-                             code=REFUSED)
+                             code=IMPOSSIBLE)
     assert connector.event_state(event_id) == "dispatched"

@@ -1,6 +1,7 @@
 """What an operator is told: the word, the path, and what ends the trouble."""
 
 import json
+import subprocess
 
 import pytest
 
@@ -11,6 +12,8 @@ from harness import wait_for
     (["frob"], "frob"),
     (["-z", "status"], "-z"),
     (["show", "x"], "x"),
+    (["show", "9223372036854775808"], "9223372036854775808"),
+    (["resolve", "2", "sent", "99999999999999999999"], "POSTED_ID"),
     (["-n", "0", "events"], "-n"),
     (["restart"], "restart"),
     ([], "no command"),
@@ -24,6 +27,21 @@ def test_wrong_words_as_json(make_connector, words, named):
     assert error["error"] == "usage"
     assert error["code"] == 64
     assert named in error["text"]
+
+
+@pytest.mark.parametrize("where", [">&-", ">/dev/full"])
+def test_output_that_goes_nowhere(make_connector, where):
+    """It is said; and nothing of it goes into the control socket, whose
+    number a closed standard output would have had.
+    """
+    connector = make_connector().start()
+    done = subprocess.run(
+        ["/bin/sh", "-c", "exec %s/connectctl -P %s version %s" % (
+            connector.bin, connector.profile, where)],
+        env=connector.environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "standard output" in done.stderr
+    assert connector.connectctl("version").returncode == 0
 
 
 def test_directories_are_made(make_connector):

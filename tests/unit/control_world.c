@@ -321,6 +321,7 @@ world_set_up(void **state)
 	assert_non_null(mkdtemp(world.dir));
 	sv.base = event_base_new();
 	settings.config = config_new();
+	settings.mcp_socket = true;
 	sv.settings = &settings;
 	sv.paths.runtime_dir = world.dir;
 	(void)xasprintf(&sv.paths.control_socket, "%s/control.sock", world.dir);

@@ -16,6 +16,7 @@
 
 #include "common/build_id.h"
 #include "common/clock.h"
+#include "supervisor/settings.h"
 #include "tests/unit/control_world.h"
 
 /* ---- requests ------------------------------------------------------------ */
@@ -388,6 +389,8 @@ test_a_token_is_not_for_everybody(void **arg)
 	assert_non_null(strstr(ask(reader, TOKEN), "\"error\":\"refused\""));
 	(void)ask(follower, "{\"command\":\"events\",\"follow\":true}");
 	assert_non_null(strstr(ask(follower, TOKEN), "\"error\":\"busy\""));
+	sv.settings->mcp_socket = false;
+	assert_non_null(strstr(ask(greeted(), TOKEN), "mcp.socket is not set"));
 	assert_int_equal(world.taken_over, 0);
 	(void)close(reader);
 	(void)close(follower);

@@ -63,7 +63,7 @@ test_what_is_refused_says_why(void **arg)
 	(void)arg;
 	world.refuses = "event 101 is admitted: it runs without one";
 	assert_string_equal(ask(fd, REDISPATCH),
-	    "{\"ok\":false,\"error\":\"refused\",\"text\":"
+	    "{\"ok\":false,\"error\":\"failed\",\"text\":"
 	    "\"event 101 is admitted: it runs without one\"}");
 	(void)close(fd);
 }

@@ -292,6 +292,7 @@ a_repeat_tells_what_stands(void **state)
 	assert_int_equal(0, (int)f->notice_count);
 	assert_int_equal(1, sql_int(f, "SELECT COUNT(*) FROM decisions"));
 	assert_failed(resolve_as(f, NONCE_2, 2, "resend", 0), "refused");
+	assert_failed(resolve_as(f, NONCE_2, 1, "abandon", 0), "refused");
 }
 
 /* A worker that waits for its message hears of it; of a resend it does not. */
