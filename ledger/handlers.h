@@ -60,6 +60,7 @@ HANDLER(adopt);
 HANDLER(settle);
 /* worker.c */
 HANDLER(bind);
+HANDLER(check_token);
 HANDLER(get_dispatch);
 HANDLER(ack_dispatch);
 HANDLER(thread_of);

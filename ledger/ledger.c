@@ -72,6 +72,7 @@ const handler ledger_handlers[MSG_COUNT] = {
     [MSG_RENEWAL_HOLD] = handle_renewal_hold,
     [MSG_RENEWAL_HOLD_OF] = handle_renewal_hold_of,
     [MSG_BIND] = handle_bind,
+    [MSG_CHECK_TOKEN] = handle_check_token,
     [MSG_GET_DISPATCH] = handle_get_dispatch,
     [MSG_ACK_DISPATCH] = handle_ack_dispatch,
     [MSG_COMPLETE_DISPATCH] = handle_complete_dispatch,

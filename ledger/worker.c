@@ -164,6 +164,18 @@ handle_bind(struct ledger *l, const struct request *q, struct answer *a)
 	return 0;
 }
 
+int
+handle_check_token(struct ledger *l, const struct request *q, struct answer *a)
+{
+	int64_t task_id;
+	int rc;
+
+	rc = worker_task(l, q, a, q->m->check_token.token, &task_id);
+	if (rc == 1)
+		a->reply.type = MSG_DONE;
+	return rc == -1 ? -1 : 0;
+}
+
 /* ---- get --------------------------------------------------------------- */
 
 /* Expose, pull, stand the guard down: three statements, in this order. */

@@ -214,6 +214,44 @@ call_refuse(struct call *call, const char *kind, const char *fmt, ...)
 	call_answer(call, refusal_json(kind, text), true);
 }
 
+static void
+token_checked(struct call *call, struct msg *reply)
+{
+	if (reply->type == MSG_FAILED)
+		call_answer(call, refusal_of(&reply->failed), true);
+	else
+		call->then(call);
+}
+
+void
+call_check_token(struct call *call, void (*then)(struct call *call))
+{
+	struct msg m = {.type = MSG_CHECK_TOKEN};
+
+	m.check_token.token = call->server->token;
+	call->then = then;
+	call_ask(call, call->server->ledger, &m, token_checked);
+}
+
+static void
+params_refuse(struct call *call)
+{
+	call_refuse(call, "invalid_params", "%s", (const char *)call->state);
+}
+
+void
+call_refuse_params(struct call *call, const char *fmt, ...)
+{
+	char *text = xmalloc(REFUSAL_TEXT_MAX);
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(text, REFUSAL_TEXT_MAX, fmt, ap);
+	va_end(ap);
+	call->state = text;
+	call_check_token(call, params_refuse);
+}
+
 void
 call_abandon(struct call *call)
 {

@@ -27,6 +27,7 @@ struct call {
 	/* The peer's answer, and what to say when it comes too late. */
 	void (*answered)(struct call *call, struct msg *reply);
 	void (*late)(struct call *call);
+	void (*then)(struct call *call); /* once the token is known as good */
 	void *state; /* the action's own, freed with free() */
 };
 
@@ -41,6 +42,12 @@ void call_ask(struct call *call, struct peer *peer, struct msg *m,
     void (*answered)(struct call *call, struct msg *reply));
 
 /*
+ * THEN, if the ledger says that the token is current; else the call is refused
+ * so. For a call that the ledger would not see otherwise.
+ */
+void call_check_token(struct call *call, void (*then)(struct call *call));
+
+/*
  * JSON, taken over, as pretty text, its contents cut to the size rule. After
  * this and the next the call is gone.
  */
@@ -48,6 +55,12 @@ void call_answer(struct call *call, json_t *json, bool is_error);
 /* An error of mcpd/refusal's kinds, flagged as one. */
 void call_refuse(struct call *call, const char *kind, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/*
+ * The parameters are wrong; said behind call_check_token(). The call has no
+ * state yet.
+ */
+void call_refuse_params(struct call *call, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 /* No answer: cancelled, or its stream is gone. */
 void call_abandon(struct call *call);
 

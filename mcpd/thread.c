@@ -3,6 +3,7 @@
 
 #include "common/log.h"
 #include "common/text.h"
+#include "common/xmalloc.h"
 #include "mcpd/markup.h"
 #include "mcpd/post.h"
 #include "mcpd/refusal.h"
@@ -19,6 +20,13 @@
  */
 #define BOOST_BYTES_MAX 64
 #define REPLY_BYTES_MAX 65536
+#define CURSOR_MAX 64
+
+/* The state of a call that reads. */
+struct reading {
+	int64_t event_id;
+	char cursor[CURSOR_MAX + 1]; /* "": the newest page */
+};
 
 static const struct json_rules page_rules = {
     .max_bytes = 1048576,
@@ -49,18 +57,32 @@ answer_page(struct call *call, struct msg *reply)
 }
 
 static void
-start_read(struct call *call, const struct arguments *args)
+page_ask(struct call *call)
 {
+	const struct reading *reading = call->state;
 	struct msg m = {.type = MSG_READ_THREAD};
 
-	if (args->cursor.has_nul || args->cursor.len > 64) {
-		call_refuse(
-		    call, "invalid_params", "cursor is none that a page gave");
+	m.read_thread.event_id = reading->event_id;
+	m.read_thread.cursor = reading->cursor;
+	call_ask(call, call->server->intake, &m, answer_page);
+}
+
+/* Intake knows the attempt alone: whether it is still ours is asked first. */
+static void
+start_read(struct call *call, const struct arguments *args)
+{
+	struct reading *reading;
+
+	if (args->cursor.has_nul || args->cursor.len > CURSOR_MAX) {
+		call_refuse_params(call, "cursor is none that a page gave");
 		return;
 	}
-	m.read_thread.event_id = args->event_id.value;
-	m.read_thread.cursor = args->cursor.bytes;
-	call_ask(call, call->server->intake, &m, answer_page);
+	reading = xcalloc(1, sizeof(*reading));
+	reading->event_id = args->event_id.value;
+	if (args->cursor.len > 0)
+		memcpy(reading->cursor, args->cursor.bytes, args->cursor.len);
+	call->state = reading;
+	call_check_token(call, page_ask);
 }
 
 static void
@@ -73,7 +95,7 @@ start_boost(struct call *call, const struct arguments *args)
 
 	line.bytes = text;
 	if (line.len == 0 || line.len > BOOST_BYTES_MAX)
-		call_refuse(call, "invalid_params",
+		call_refuse_params(call,
 		    "content of a boost is %s: a few words or an emoji, at "
 		    "most 16 characters",
 		    line.len == 0 ? "blank" : "too long");
@@ -118,10 +140,9 @@ post_reply(struct call *call, int64_t event_id, const struct format *format,
 	comment.bytes = html;
 	line.bytes = text;
 	if (line.len == 0)
-		call_refuse(call, "invalid_params", "content is blank");
+		call_refuse_params(call, "content is blank");
 	else if (comment.len > POST_BODY_MAX || line.len > POST_BODY_MAX)
-		call_refuse(call, "invalid_params",
-		    "content is too long once it is HTML");
+		call_refuse_params(call, "content is too long once it is HTML");
 	else
 		post_start(
 		    call, POST_REPLY, event_id, content, &comment, &line);
@@ -136,11 +157,11 @@ start_reply(struct call *call, const struct arguments *args)
 	const struct format *format = format_find(&args->format);
 
 	if (format == NULL)
-		call_refuse(call, "invalid_params",
-		    "format is neither markdown nor plain");
+		call_refuse_params(
+		    call, "format is neither markdown nor plain");
 	else if (content.len > REPLY_BYTES_MAX)
-		call_refuse(call, "invalid_params",
-		    "content is longer than %d bytes", REPLY_BYTES_MAX);
+		call_refuse_params(
+		    call, "content is longer than %d bytes", REPLY_BYTES_MAX);
 	else
 		post_reply(call, args->event_id.value, format, &content);
 }

@@ -150,7 +150,7 @@ tool_start(const struct tool *tool, struct call *call, const json_t *arguments)
 	if (action == NULL ||
 	    params_read(
 		params, action->params, action->param_count, &args, &e) == -1) {
-		call_refuse(call, "invalid_params", "%s", e.text);
+		call_refuse_params(call, "%s", e.text);
 		return;
 	}
 	action->start(call, &args);

@@ -49,7 +49,23 @@ on_broken(struct peer *peer, const char *text, void *arg)
 	fail_msg("%s", text);
 }
 
+/* Not counted among what is asked: it stands before every other. */
+static void
+on_check_token(struct peer *peer, struct msg *m, void *arg)
+{
+	struct world *w = arg;
+	struct reply_to to = peer_reply_to(peer, m);
+	struct msg done = {.type = MSG_DONE};
+
+	msg_free(m);
+	if (w->is_taken_over)
+		peer_fail(&to, "task_token_refused", 0, "%s", "");
+	else
+		peer_reply(&to, &done);
+}
+
 static const peer_handler their_handlers[MSG_COUNT] = {
+    [MSG_CHECK_TOKEN] = on_check_token,
     [MSG_GET_DISPATCH] = on_asked,
     [MSG_ACK_DISPATCH] = on_asked,
     [MSG_COMPLETE_DISPATCH] = on_asked,

@@ -32,6 +32,7 @@ struct world {
 	struct reply_to to[WORLD_ASKED_MAX];
 	size_t asked_count;
 	int64_t generation;
+	bool is_taken_over; /* its token is another's by now */
 };
 
 struct world *world_new(void);

@@ -151,6 +151,27 @@ a_guest_is_led_to_its_attempt_by_its_token(void **state)
 	assert_failed(bind_to(f, token, ""), "task_token_refused");
 }
 
+static struct msg *
+check_token(struct fixture *f, const char *of, const char *attempt)
+{
+	struct msg m = {.type = MSG_CHECK_TOKEN};
+
+	m.check_token.token = of;
+	return fixture_ask(f, &m, ROLE_MCPD, attempt);
+}
+
+static void
+a_token_is_good_until_its_task_has_another(void **state)
+{
+	struct fixture *f = *state;
+
+	launched(f);
+	assert_int_equal(MSG_DONE, check_token(f, token, ATT_1)->type);
+	assert_failed(check_token(f, token, ATT_2), "task_token_refused");
+	sql_put(f, "UPDATE tasks SET token_sha256 = 'another'");
+	assert_failed(check_token(f, token, ATT_1), "task_token_refused");
+}
+
 /* Another task's token over this task's link is refused, not answered. */
 static void
 a_link_answers_for_its_own_task_only(void **state)
@@ -685,6 +706,7 @@ main(void)
 	static const struct CMUnitTest tests[] = {
 	    TEST(a_token_binds_to_its_own_attempt),
 	    TEST(a_guest_is_led_to_its_attempt_by_its_token),
+	    TEST(a_token_is_good_until_its_task_has_another),
 	    TRAP("I7", a_link_answers_for_its_own_task_only, fixture_setup,
 		fixture_teardown),
 	    TEST(an_instruction_is_what_was_decided),

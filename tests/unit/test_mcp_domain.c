@@ -463,6 +463,39 @@ failures_have_their_kind(void **state)
 	world_free(w);
 }
 
+/* Whatever it sent, it hears that it is out, and nobody else is asked. */
+static void
+who_was_taken_over_hears_that_alone(void **state)
+{
+	static const struct {
+		const char *tool, *arguments;
+	} calls[] = {
+	    {THREAD, "{\"action\":\"read\",\"params\":{\"event_id\":101}}"},
+	    {THREAD,
+		"{\"action\":\"read\",\"params\":{\"event_id\":101,"
+		"\"cursor\":\"a\\u0000\"}}"},
+	    {THREAD,
+		"{\"action\":\"boost\",\"params\":{\"event_id\":101,"
+		"\"content\":\" \"}}"},
+	    {CONNECT,
+		"{\"action\":\"complete_dispatch\",\"params\":{"
+		"\"event_id\":101}}"},
+	    {CONNECT, "{\"action\":\"nonsense\"}"},
+	};
+	struct world *w = world_open();
+	const char *refusal;
+	size_t i;
+
+	w->is_taken_over = true;
+	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		assert_null(
+		    world_ask(w, calls[i].tool, calls[i].arguments, &refusal));
+		assert_non_null(strstr(refusal, "task_token_refused"));
+	}
+	assert_int_equal(0, (int)w->asked_count);
+	world_free(w);
+}
+
 static void
 a_receipt_says_what_stands(void **state)
 {
@@ -622,6 +655,7 @@ main(void)
 	    cmocka_unit_test(a_broken_snapshot_is_no_error_after_the_pull),
 	    cmocka_unit_test(only_content_is_cut_and_at_a_character),
 	    cmocka_unit_test(failures_have_their_kind),
+	    cmocka_unit_test(who_was_taken_over_hears_that_alone),
 	    cmocka_unit_test(a_receipt_says_what_stands),
 	    cmocka_unit_test(tools_are_described_truly),
 	    cmocka_unit_test(schemas_say_what_is_read),
