@@ -31,11 +31,12 @@ SCRIPT = {
 LIMITS = {"feed_poll": "1s", "recover_grace": "1s", "cancel_grace": "2s"}
 FEED = "GET /{a}/events.json"
 # Each by its name for killat: what a supervisor forked and has not exec'd yet
-# is one too. Of those that are UNNOTICED no worker hears when they die alone.
+# is one too, perhaps a worker: that one's death before its exec is no start
+# that failed for certain, so what it was to see stays unknown. Of those that
+# are UNNOTICED no worker hears when they die alone.
 ROLES = ("connectd", "connectd/fork", "connectd-ledger", "connectd-intake",
          "connectd-dispatcher", "connectd-outbox", "connectd-mcpd")
-UNNOTICED = ("connectd/fork", "connectd-ledger", "connectd-intake",
-             "connectd-mcpd")
+UNNOTICED = ("connectd-ledger", "connectd-intake", "connectd-mcpd")
 COUNTED = 3
 WAIT = 60
 STOPPED = 143
