@@ -192,9 +192,21 @@ handle_in_doubt(struct ledger *l, const struct request *q, struct answer *a)
 		v_text(m->note)));
 }
 
+/* How long until what began at YOUNG is as old as what began at OLDEST is. */
+static int64_t
+ms_until_old(const char *young, const char *oldest)
+{
+	int64_t from, to;
+
+	if (clock_parse(oldest, &from) == -1 || clock_parse(young, &to) == -1 ||
+	    to <= from)
+		return 0;
+	return (to - from - 1) / 1000000 + 1;
+}
+
 /* When one that is too young, or backs off, is to be listed. */
 static int
-sending_next_due(struct ledger *l, int64_t least_age_ms, struct opt *in_ms)
+sending_next_due(struct ledger *l, const char *oldest, struct opt *in_ms)
 {
 	const char *young, *backing_off;
 	sqlite3_stmt *row;
@@ -206,8 +218,7 @@ sending_next_due(struct ledger *l, int64_t least_age_ms, struct opt *in_ms)
 	young = row_text(row, 0);
 	backing_off = row_text(row, 1);
 	if (*young != '\0')
-		*in_ms = (struct opt){
-		    true, ledger_ms_until(l, young) + least_age_ms};
+		*in_ms = (struct opt){true, ms_until_old(young, oldest)};
 	if (*backing_off == '\0')
 		return 0;
 	ms = ledger_ms_until(l, backing_off);
@@ -231,7 +242,7 @@ handle_next_sending(struct ledger *l, const struct request *q, struct answer *a)
 	rc = sql_first(l, STMT_OUTBOX_NEXT_SENDING,
 	    WITH(v_int(m->after), v_text(oldest), v_text(l->now)));
 	if (rc == 0)
-		return sending_next_due(l, m->least_age_ms, &s->in_ms);
+		return sending_next_due(l, oldest, &s->in_ms);
 	if (rc == -1)
 		return -1;
 	row = sql_row(l, STMT_OUTBOX_NEXT_SENDING);

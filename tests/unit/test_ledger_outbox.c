@@ -485,8 +485,10 @@ a_young_sending_is_left_alone(void **state)
 	struct fixture *f = *state;
 
 	claimed_guard(f);
+	assert_int_equal(60000, next_sending(f, 0, 60000)->in_ms.value);
 	fixture_wait(59999);
 	assert_false(next_sending(f, 0, 60000)->found);
+	assert_int_equal(1, next_sending(f, 0, 60000)->in_ms.value);
 	fixture_wait(1);
 	assert_true(next_sending(f, 0, 60000)->found);
 }
