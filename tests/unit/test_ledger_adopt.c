@@ -201,6 +201,26 @@ a_reply_before_the_acknowledgement_is_not_adopted(void **state)
 	assert_string_equal("unknown -", adopted(f, 101));
 }
 
+/* Its reply was its acknowledgement, and the clock went back in between. */
+static void
+the_acknowledgement_itself_is_not_adopted(void **state)
+{
+	struct fixture *f = *state;
+	const char *token;
+
+	(void)record_event(f, 101);
+	(void)admit_event(f, 101, "k");
+	token = launch(f, 101, ATT_1);
+	(void)get_dispatch(f, token, 101, ATT_1);
+	post(f, token, 101, HASH_1);
+	(void)send_next(f, NONCE_1, 77);
+	fixture_wait(-5000);
+	(void)ack_dispatch(f, token, 101, 77, ATT_1);
+	fixture_wait(10000);
+	(void)end_attempt(f, ATT_1, "lost");
+	assert_string_equal("unknown -", adopted(f, 101));
+}
+
 static void
 only_unknown_and_acknowledged_work_adopts(void **state)
 {
@@ -416,6 +436,7 @@ main(void)
 	    TEST(a_resolved_reply_is_adopted),
 	    TEST(a_refused_reply_does_not_count),
 	    TEST(a_reply_before_the_acknowledgement_is_not_adopted),
+	    T("I12", the_acknowledgement_itself_is_not_adopted),
 	    T("I12", only_unknown_and_acknowledged_work_adopts),
 	    T("I12", an_adoptable_event_says_where_and_when_to_look),
 	    TEST(a_window_ends_at_the_first_later_acknowledgement),
