@@ -5,6 +5,9 @@
 
 #include "ledger/handlers.h"
 
+/* The bound of ADOPTABLE.own and LIST_REPLIES.own. */
+#define OWN_BYTES_MOST 8388608
+
 int
 adopt_own(struct ledger *l, int64_t task_id, int64_t event_id)
 {
@@ -39,6 +42,31 @@ others_words_read(struct ledger *l, struct answer *a, int64_t task_id,
 	return 0;
 }
 
+/*
+ * The next event whose place's words one message holds: 1, 0 for none, -1.
+ * What cannot be judged by all of them adopts nothing, and is passed over.
+ */
+static int
+adoptable_read(struct ledger *l, const char *attempt, int64_t after)
+{
+	sqlite3_stmt *row = sql_row(l, STMT_ADOPTABLE_NEXT);
+	int64_t size;
+	int rc;
+
+	while ((rc = sql_first(l, STMT_ADOPTABLE_NEXT,
+		    WITH(v_text(attempt), v_int(after)))) == 1) {
+		after = row_int(row, 0);
+		if (sql_number(l, STMT_ADOPT_OTHERS_SIZE,
+			WITH(v_text(row_text(row, 2)), v_int(row_int(row, 3)),
+			    v_int(row_int(row, 4)), v_int(after)),
+			&size) == -1)
+			return -1;
+		if (size <= OWN_BYTES_MOST)
+			break;
+	}
+	return rc;
+}
+
 /* Where to look, and between which moments. */
 int
 handle_adoptable_next(
@@ -51,8 +79,7 @@ handle_adoptable_next(
 	int rc;
 
 	a->reply.type = MSG_ADOPTABLE;
-	rc = sql_first(l, STMT_ADOPTABLE_NEXT,
-	    WITH(v_text(m->attempt), v_int(m->after_event)));
+	rc = adoptable_read(l, m->attempt, m->after_event);
 	if (rc != 1)
 		return rc;
 	row = sql_row(l, STMT_ADOPTABLE_NEXT);

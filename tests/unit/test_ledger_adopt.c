@@ -379,6 +379,57 @@ anothers_message_is_not_adopted(void **state)
 }
 
 /* The event's own reply may be found by listing, ahead of its receipt. */
+/* COUNT replies to EVENT, each twice as long in JSON as it is. */
+static void
+post_quotes(
+    struct fixture *f, const char *token, int64_t event, int first, int count)
+{
+	static char body[200000];
+	struct msg m = {.type = MSG_POST};
+	char hash[65];
+	int i;
+
+	memset(body, '"', sizeof(body));
+	for (i = first; i < first + count; i++) {
+		(void)snprintf(hash, sizeof(hash), "%064x", i);
+		m.post = (struct msg_post){token, event, "worker_reply", hash,
+		    {body, sizeof(body)}, {"x", 1}};
+		(void)fixture_get(f, &m, ROLE_MCPD, ATT_1, MSG_POST_IS);
+	}
+}
+
+/*
+ * 101 and 102 are acknowledged, and 103 is answered at the place of 101, with
+ * as much as one message holds, and then with more.
+ */
+static void
+a_place_with_too_many_words_is_passed_over(void **state)
+{
+	struct fixture *f = *state;
+	const char *token;
+	struct msg v;
+
+	(void)record_event(f, 103);
+	v = verdict_of(f, 103, "admitted");
+	v.verdict.conversation_key = "k";
+	v.verdict.reply_recording_id = REPLY_TO(101);
+	(void)fixture_get(f, &v, ROLE_INTAKE, "", MSG_VERDICT_IS);
+	token = acknowledged(f);
+	(void)get_dispatch(f, token, 102, ATT_1);
+	(void)ack_dispatch(f, token, 102, 8, ATT_1);
+	(void)get_dispatch(f, token, 103, ATT_1);
+	post_quotes(f, token, 103, 0, 20);
+	(void)end_attempt(f, ATT_1, "lost");
+	assert_int_equal(101, next_adoptable(f, 0)->event_id);
+	assert_true(next_adoptable(f, 0)->own.len > 8000000);
+	sql_put(f,
+	    "UPDATE outbox SET body = body || body"
+	    " WHERE id IN (SELECT id FROM outbox WHERE kind = 'worker_reply'"
+	    " LIMIT 1)");
+	assert_int_equal(102, next_adoptable(f, 0)->event_id);
+	assert_false(next_adoptable(f, 102)->found);
+}
+
 static void
 its_own_reply_may_be_found(void **state)
 {
@@ -443,6 +494,7 @@ main(void)
 	    T("I12", what_was_found_is_linked_once),
 	    T("I12", what_is_not_adoptable_is_refused),
 	    T("I12", anothers_message_is_not_adopted),
+	    TEST(a_place_with_too_many_words_is_passed_over),
 	    TEST(its_own_reply_may_be_found),
 	    T("I12", adoption_by_raw_sql_keeps_to_its_rule),
 	};
