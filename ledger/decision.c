@@ -10,6 +10,7 @@
 
 #include "ledger/decision.h"
 #include "ledger/handlers.h"
+#include "ledger/hold.h"
 #include "ledger/intent.h"
 #include "ledger/lines.h"
 #include "ledger/record.h"
@@ -158,6 +159,18 @@ redispatch_fault(const struct found *r)
 	return NULL;
 }
 
+/* What its siblings' records become may take their guards back. */
+static int
+redispatch_supersede(struct ledger *l, struct answer *a, int64_t task_id)
+{
+	struct guards g;
+	int rc = guards_of_task(l, task_id, &g);
+
+	if (rc == 0 && task_supersede(l, task_id) != 1)
+		rc = -1;
+	return guards_tell(l, a, &g, rc);
+}
+
 /*
  * A task that has not ended has a worker: its token is retired at once, with
  * all that supersession means, and the record waits for the task's end.
@@ -176,7 +189,7 @@ redispatch_completed(struct ledger *l, struct answer *a, struct decision *d)
 	    sql_run(l, STMT_RECORD_REDISPATCH,
 		WITH(v_int(r->event_id), v_int(d->id), v_text(at),
 		    v_text(d->by))) == -1 ||
-	    (!r->is_superseded && task_supersede(l, r->task_id) != 1))
+	    (!r->is_superseded && redispatch_supersede(l, a, r->task_id) == -1))
 		return -1;
 	if (!r->is_ended)
 		return 0;

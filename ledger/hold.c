@@ -54,20 +54,36 @@ tags_write(struct ledger *l, struct answer *a)
 }
 
 int
+guards_of_task(struct ledger *l, int64_t task_id, struct guards *g)
+{
+	return sql_ids(
+	    l, STMT_GUARDS_OF_TASK, WITH(v_int(task_id)), &g->ids, &g->count);
+}
+
+int
+guards_tell(struct ledger *l, struct answer *a, struct guards *g, int rc)
+{
+	int64_t is_pending;
+	size_t i;
+
+	for (i = 0; i < g->count && rc == 0; i++) {
+		rc = sql_number(l, STMT_GUARD_IS_PENDING,
+		    WITH(v_int(g->ids[i])), &is_pending);
+		if (rc == 0 && !is_pending)
+			rc = line_outbox(l, a, g->ids[i]);
+	}
+	free(g->ids);
+	return rc;
+}
+
+int
 records_tag(struct ledger *l, struct answer *a)
 {
-	int64_t *guards;
-	size_t count, i;
+	struct guards g;
 	int rc;
 
-	/* A record that becomes held takes its guard back. */
-	rc = sql_ids(l, STMT_GUARDS_WAITING, WITH_NOTHING, &guards, &count);
-	if (rc == 0)
-		rc = tags_write(l, a);
-	for (i = 0; i < count && rc == 0; i++)
-		rc = line_outbox(l, a, guards[i]);
-	free(guards);
-	return rc;
+	rc = sql_ids(l, STMT_GUARDS_WAITING, WITH_NOTHING, &g.ids, &g.count);
+	return guards_tell(l, a, &g, rc == 0 ? tags_write(l, a) : rc);
 }
 
 /* With the marker as it stands at this moment for its note. */

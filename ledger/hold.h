@@ -30,4 +30,18 @@ int hold_release(struct ledger *l, struct answer *a, const char *nonce,
  */
 int records_tag(struct ledger *l, struct answer *a);
 
+/* Guards that were pending: what becomes held takes them back. */
+struct guards {
+	int64_t *ids;
+	size_t count;
+};
+
+/* Of the records that were ever on the task. 0 or -1, G is set after both. */
+int guards_of_task(struct ledger *l, int64_t task_id, struct guards *g);
+/*
+ * After RC of 0, a line for each that is pending no more. G is freed in any
+ * case. Returns RC, or -1.
+ */
+int guards_tell(struct ledger *l, struct answer *a, struct guards *g, int rc);
+
 #endif

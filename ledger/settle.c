@@ -9,6 +9,7 @@
 #include "common/xmalloc.h"
 #include "ledger/adopt.h"
 #include "ledger/handlers.h"
+#include "ledger/hold.h"
 #include "ledger/lifecycle.h"
 #include "ledger/lines.h"
 #include "ledger/record.h"
@@ -207,7 +208,7 @@ settle_rows(struct ledger *l, struct answer *a, const struct settling *s,
 
 /* The order is fixed: supersede, withdraw, end. */
 static int
-settle(struct ledger *l, struct answer *a, struct settling *s)
+settle_steps(struct ledger *l, struct answer *a, struct settling *s)
 {
 	const struct msg_end *m = s->end;
 	char sources[MACHINE_SOURCES_SIZE];
@@ -233,6 +234,16 @@ settle(struct ledger *l, struct answer *a, struct settling *s)
 	line_dispatch(a, s->task_id, m->attempt, 0, "ended", m->stop_reason);
 	answer_notice(a, MSG_WORK_WAITS, 0, "");
 	return 0;
+}
+
+/* What goes back may become held, which takes its guard back. */
+static int
+settle(struct ledger *l, struct answer *a, struct settling *s)
+{
+	struct guards g;
+	int rc = guards_of_task(l, s->task_id, &g);
+
+	return guards_tell(l, a, &g, rc == 0 ? settle_steps(l, a, s) : rc);
 }
 
 /* What the rows say, now or since the first time. */

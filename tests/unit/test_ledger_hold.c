@@ -180,6 +180,51 @@ what_becomes_held_takes_its_guard_back(void **state)
 	assert_non_null(strstr(f->lines[0], "\"state\":\"canceled\""));
 }
 
+static void
+assert_guard_told(struct fixture *f, const char *event)
+{
+	size_t i;
+
+	for (i = 0; i < f->line_count; i++) {
+		if (strstr(f->lines[i], "\"kind\":\"guard_ack\"") != NULL &&
+		    strstr(f->lines[i], "\"state\":\"canceled\"") != NULL &&
+		    strstr(f->lines[i], event) != NULL)
+			return;
+	}
+	fail_msg("no line of the guard of %s", event);
+}
+
+/* What was tagged while a worker had it is held when it comes back. */
+static void
+what_an_end_holds_takes_its_guard_back(void **state)
+{
+	struct fixture *f = *state;
+
+	admitted(f, 101, "j");
+	(void)launch(f, 101, ATT_1);
+	(void)hold(f);
+	fixture_forget(f);
+	(void)spawn_failed(f, ATT_1);
+	assert_string_equal("held", state_of(f, 101));
+	assert_guard_told(f, "\"event_id\":101");
+}
+
+static void
+what_a_supersession_holds_takes_its_guard_back(void **state)
+{
+	struct fixture *f = *state;
+
+	launched(f, 102, "k");
+	join(f, 103);
+	(void)get_dispatch(f, token, 102, ATT_1);
+	(void)complete_dispatch(f, token, 102, "failed", ATT_1);
+	(void)hold(f);
+	fixture_forget(f);
+	(void)redispatch_event(f, 102);
+	assert_string_equal("held", state_of(f, 103));
+	assert_guard_told(f, "\"event_id\":103");
+}
+
 /* Set again, the marker keeps its first setter; the tags are new. */
 static void
 a_second_hold_moves_only_the_generation(void **state)
@@ -514,6 +559,8 @@ main(void)
 	static const struct CMUnitTest tests[] = {
 	    TEST(a_hold_tags_what_is_not_over),
 	    TEST(what_becomes_held_takes_its_guard_back),
+	    TEST(what_an_end_holds_takes_its_guard_back),
+	    TEST(what_a_supersession_holds_takes_its_guard_back),
 	    TEST(a_second_hold_moves_only_the_generation),
 	    TEST(a_release_takes_the_marker_only),
 	    TEST(a_release_of_nothing_writes_nothing),
