@@ -204,6 +204,7 @@ static int
 redispatch_held(struct ledger *l, struct answer *a, struct decision *d)
 {
 	const struct found *r = &d->found;
+	const char *at = decision_moment(l, r);
 	struct move move = {.event_id = r->event_id, .by = BY_PERSON};
 
 	if (*r->reason != '\0' || !r->is_dispatchable) {
@@ -215,9 +216,9 @@ redispatch_held(struct ledger *l, struct answer *a, struct decision *d)
 		move.to =
 		    r->is_conversation_live ? RECORD_QUEUED : RECORD_ADMITTED;
 	}
-	if (decision_write(l, d, l->now, move.to, 0) == -1 ||
+	if (decision_write(l, d, at, move.to, 0) == -1 ||
 	    sql_run(l, STMT_RECORD_AUTHORIZE,
-		WITH(v_int(r->event_id), v_text(l->now), v_text(d->by))) == -1)
+		WITH(v_int(r->event_id), v_text(at), v_text(d->by))) == -1)
 		return -1;
 	return decision_move(l, a, &move);
 }
@@ -226,9 +227,10 @@ redispatch_held(struct ledger *l, struct answer *a, struct decision *d)
 static int
 redispatch_blocked(struct ledger *l, struct answer *a, struct decision *d)
 {
+	const char *at = decision_moment(l, &d->found);
 	int64_t id = d->found.event_id;
 
-	if (decision_write(l, d, l->now, RECORD_BLOCKED, 0) == -1 ||
+	if (decision_write(l, d, at, RECORD_BLOCKED, 0) == -1 ||
 	    sql_run(l, STMT_RECORD_RERUN,
 		WITH(v_int(id), v_text(l->now), v_text(d->by))) != 1)
 		return -1;

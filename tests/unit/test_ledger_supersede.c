@@ -300,6 +300,28 @@ a_waiting_decision_is_not_older_than_its_outcome(void **state)
 }
 
 /* Authorized when it comes back: a tag of its working time holds nothing. */
+/* Out of a hold, or of a block, as well. */
+static void
+no_later_decision_is_older_than_the_outcome(void **state)
+{
+	struct fixture *f = *state;
+
+	reported(f);
+	(void)end_attempt(f, ATT_1, "lost");
+	(void)redispatch_event(f, 105);
+	(void)set_hold(f);
+	assert_string_equal("held", state_of(f, 105));
+	fixture_wait(-3600000);
+	(void)redispatch_event(f, 105);
+	assert_string_equal("admitted", state_of(f, 105));
+	sql_put(f, "UPDATE events SET state = 'blocked', reason = 'no_route'");
+	(void)redispatch_event(f, 105);
+	assert_int_equal(3,
+	    sql_int(f,
+		"SELECT COUNT(*) FROM decisions WHERE event_id = 105"
+		" AND decided_at >= (SELECT completed_at FROM task_events)"));
+}
+
 static void
 a_tagged_record_comes_back_admitted(void **state)
 {
@@ -356,6 +378,7 @@ main(void)
 	    PROVES("T66", a_discard_withdraws_a_redispatch),
 	    TRAP("T67", an_end_does_not_fail_for_a_redispatch, NULL, NULL),
 	    PROVES("T64", a_waiting_decision_is_not_older_than_its_outcome),
+	    PROVES("T64", no_later_decision_is_older_than_the_outcome),
 	    TEST(a_tagged_record_comes_back_admitted),
 	    TEST(each_superseded_attempt_is_told),
 	};
