@@ -9,6 +9,7 @@
 #include "ledger/handlers.h"
 #include "ledger/lines.h"
 #include "ledger/record.h"
+#include "ledger/retraction.h"
 
 #define DEATHS_MOST 2
 #define REASON "quarantined"
@@ -58,7 +59,7 @@ quarantined_tell(struct ledger *l, struct answer *a, const struct suspect *s)
 		answer_notice(a, MSG_WORK_WAITS, 0, "");
 }
 
-/* Blocked, and no retry of it is owed. */
+/* Blocked, and no retry of it is owed. What answers an ask may be due now. */
 static int
 quarantine(struct ledger *l, struct answer *a, int64_t event_id)
 {
@@ -77,7 +78,7 @@ quarantine(struct ledger *l, struct answer *a, int64_t event_id)
 		return answer_fail(
 		    a, "refused", "COUNT_DEATH: %s", move_result_text(moved));
 	quarantined_tell(l, a, &s);
-	return 0;
+	return retraction_moved(l, a, event_id);
 }
 
 /* How often it was in hand at a death: 1, 0 when there is no record, -1. */

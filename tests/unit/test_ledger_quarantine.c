@@ -62,6 +62,30 @@ the_second_death_blocks_it(void **state)
 	assert_int_equal(0, next_undecided(f)->retry_in_ms);
 }
 
+/* The answer to an earlier ask waits until the record is decided again. */
+static void
+a_quarantine_wakes_what_answers_an_ask(void **state)
+{
+	struct fixture *f = *state;
+	struct msg m = {.type = MSG_RECEIPT};
+	size_t i;
+
+	(void)record_event(f, 101);
+	(void)refuse_event(f, 101, "blocked", "no_route");
+	m.receipt = (struct msg_receipt){
+	    claim(f, NONCE_1)->claimed.intent_id, NONCE_1, 55};
+	(void)fixture_get(f, &m, ROLE_OUTBOX, "", MSG_SETTLED);
+	(void)redispatch_event(f, 101);
+	(void)count_death(f, 101, NONCE_1);
+	fixture_forget(f);
+	assert_true(count_death(f, 101, NONCE_2)->quarantined);
+	for (i = 0; i < f->notice_count; i++) {
+		if (f->notices[i].type == MSG_POST_WAITS)
+			return;
+	}
+	fail_msg("the outbox was not woken");
+}
+
 static void
 one_death_counts_once(void **state)
 {
@@ -210,6 +234,7 @@ main(void)
 	static const struct CMUnitTest tests[] = {
 	    TEST(the_second_death_blocks_it),
 	    TEST(one_death_counts_once),
+	    TEST(a_quarantine_wakes_what_answers_an_ask),
 	    TEST(what_waits_to_start_is_counted_as_well),
 	    TEST(a_quarantine_is_published),
 	    TEST(what_is_not_in_hand_is_not_counted),
