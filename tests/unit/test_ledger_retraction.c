@@ -560,12 +560,43 @@ a_hold_stops_it(void **state)
 	post_one(f, "retraction");
 }
 
+/* An import that found it done has closed nothing; the redispatch answered. */
+static void
+an_import_of_what_is_done_is_no_answer(void **state)
+{
+	static const char file[] =
+	    "{\"version\":1,\"entries\":"
+	    "[{\"event_id\":101,\"decision\":\"done\"}]}";
+	struct fixture *f = *state;
+	struct msg m = {.type = MSG_IMPORT};
+	const char *token;
+
+	unknown(f, 101, ATT_1);
+	post_one(f, "completion");
+	(void)redispatch_event(f, 101);
+	token = launch(f, 101, ATT_2);
+	(void)get_dispatch(f, token, 101, ATT_2);
+	(void)complete_dispatch(f, token, 101, "succeeded", ATT_2);
+	(void)end_attempt(f, ATT_2, "finished");
+	m.import.nonce = nonce();
+	m.import.by = "local:ann";
+	m.import.file = (struct blob){file, sizeof(file) - 1};
+	(void)fixture_get(f, &m, ROLE_SUPERVISOR, "", MSG_IMPORTED);
+	assert_int_equal(2,
+	    sql_int(f,
+		"SELECT COUNT(*) FROM decisions"
+		" WHERE event_id = 101"));
+	assert_string_equal("retraction", claim_one(f));
+	assert_non_null(strstr(retraction(f), "had it run again"));
+}
+
 int
 main(void)
 {
 #define TEST(name) \
 	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 	static const struct CMUnitTest tests[] = {
+	    TEST(an_import_of_what_is_done_is_no_answer),
 	    TEST(a_posted_ask_is_answered),
 	    TEST(a_closed_ask_says_so),
 	    cmocka_unit_test(only_what_was_posted_is_answered),
