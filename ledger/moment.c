@@ -24,10 +24,10 @@ ledger_stamp_in(
 {
 	int64_t ns;
 
-	/* A duration that no stamp can hold ends at the last one. */
-	if (ms > INT64_MAX / NS_PER_MS ||
-	    __builtin_add_overflow(l->now_ns, ms * NS_PER_MS, &ns))
-		ns = INT64_MAX;
+	/* What no stamp can hold ends at the last one, or the first. */
+	if (__builtin_mul_overflow(ms, NS_PER_MS, &ns) ||
+	    __builtin_add_overflow(l->now_ns, ns, &ns))
+		ns = ms < 0 ? 0 : INT64_MAX;
 	clock_stamp_ns(ns < 0 ? 0 : ns, out);
 }
 

@@ -489,6 +489,8 @@ a_young_sending_is_left_alone(void **state)
 	fixture_wait(59999);
 	assert_false(next_sending(f, 0, 60000)->found);
 	assert_int_equal(1, next_sending(f, 0, 60000)->in_ms.value);
+	assert_false(next_sending(f, 0, INT64_C(18446744073710))->found);
+	assert_false(next_sending(f, 0, INT64_MAX)->found);
 	fixture_wait(1);
 	assert_true(next_sending(f, 0, 60000)->found);
 }
