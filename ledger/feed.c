@@ -144,15 +144,19 @@ handle_drop_position(
 	return n == -1 ? -1 : answer_done(a, n == 1);
 }
 
-/* Which members a class has is the table's own CHECK. */
+/* Of what class it is, is the table's own CHECK. */
 int
 handle_gap(struct ledger *l, const struct request *q, struct answer *a)
 {
 	const struct msg_gap *m = &q->m->gap;
-	int n = sql_run(l, STMT_GAP_INSERT,
+	int n;
+
+	if ((strcmp(m->class, "epoch") == 0) != m->epoch_after_id.has)
+		return answer_fail(
+		    a, "refused", "GAP: an epoch, and only that, has an id");
+	n = sql_run(l, STMT_GAP_INSERT,
 	    WITH(v_text(m->nonce), v_text(l->now), v_text(m->class),
 		v_opt(m->epoch_after_id), v_text(m->entry_class),
 		v_text(m->note)));
-
 	return n == -1 ? -1 : answer_done(a, n == 1);
 }

@@ -8,6 +8,7 @@
 
 #include "common/xmalloc.h"
 #include "ledger/adopt.h"
+#include "ledger/decision.h"
 #include "ledger/handlers.h"
 #include "ledger/hold.h"
 #include "ledger/lifecycle.h"
@@ -327,12 +328,19 @@ int
 handle_settle(struct ledger *l, const struct request *q, struct answer *a)
 {
 	const struct msg_settle *m = &q->m->settle;
-	int64_t task_id, is_repeat;
+	int64_t task_id, decision_id, is_repeat;
 	const char *state;
 
-	if (sql_number(l, STMT_IS_SETTLED_BY,
+	if (decision_by_nonce(l, a, m->nonce, "settle", 0, &decision_id) ==
+		-1 ||
+	    sql_number(l, STMT_IS_SETTLED_BY,
 		WITH(v_text(m->nonce), v_text(m->attempt)), &is_repeat) == -1)
 		return -1;
+	if (answer_failed(a))
+		return 0;
+	if (decision_id != 0 && !is_repeat)
+		return answer_fail(
+		    a, "refused", "this nonce is of another attempt");
 	switch (sql_first(l, STMT_ATTEMPT_TASK, WITH(v_text(m->attempt)))) {
 	case -1:
 		return -1;

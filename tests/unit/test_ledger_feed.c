@@ -257,10 +257,13 @@ static void
 a_gap_has_an_epoch_or_is_retention(void **state)
 {
 	struct fixture *f = *state;
-	struct msg m = {.type = MSG_GAP};
+	struct msg m = {.type = MSG_GAP}, *reply;
 
 	m.gap = (struct msg_gap){.nonce = NONCE_1, .class = "epoch"};
-	assert_failed(fixture_ask(f, &m, ROLE_INTAKE, ""), "refused");
+	reply = fixture_ask(f, &m, ROLE_INTAKE, "");
+	assert_failed(reply, "refused");
+	assert_string_equal(
+	    "GAP: an epoch, and only that, has an id", reply->failed.text);
 	m.gap.epoch_after_id = (struct opt){true, 0}; /* zero is an epoch */
 	assert_true(
 	    fixture_get(f, &m, ROLE_INTAKE, "", MSG_DONE)->done.changed);

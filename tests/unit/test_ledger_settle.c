@@ -403,6 +403,23 @@ a_person_settles_what_nobody_can(void **state)
 	assert_int_equal(1, sql_int(f, "SELECT COUNT(*) FROM decisions"));
 }
 
+/* Whatever it decided: in words, and nothing ends. */
+static void
+a_nonce_of_another_decision_settles_nothing(void **state)
+{
+	struct fixture *f = *state;
+	struct msg *reply, m = {.type = MSG_HOLD};
+
+	(void)launched(f, 101, ATT_1);
+	m.hold = (struct msg_hold){NONCE_1, "local:ann", "hold"};
+	(void)fixture_get(f, &m, ROLE_SUPERVISOR, "", MSG_HOLD_IS);
+	reply = settle_as(f, NONCE_1, ATT_1);
+	assert_failed(reply, "refused");
+	assert_string_equal(
+	    "this nonce is of another decision, 1", reply->failed.text);
+	assert_string_equal("dispatched", state_of(f, 101));
+}
+
 int
 main(void)
 {
@@ -428,6 +445,7 @@ main(void)
 	    TEST(an_end_of_another_form_is_refused),
 	    T("I15", a_notice_that_cannot_be_written_undoes_the_end),
 	    TEST(an_end_frees_conversation_and_directory),
+	    TEST(a_nonce_of_another_decision_settles_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
