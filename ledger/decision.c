@@ -185,7 +185,7 @@ redispatch_completed(struct ledger *l, struct answer *a, struct decision *d)
 		return refuse(a, r, fault);
 	if (decision_write(l, d, at,
 		r->is_ended ? RECORD_ADMITTED : RECORD_COMPLETED,
-		r->is_superseded ? 0 : r->task_id) == -1 ||
+		r->is_superseded && r->is_ended ? 0 : r->task_id) == -1 ||
 	    sql_run(l, STMT_RECORD_REDISPATCH,
 		WITH(v_int(r->event_id), v_int(d->id), v_text(at),
 		    v_text(d->by))) == -1 ||
@@ -374,7 +374,7 @@ decision_notify(struct answer *a, const struct found *r)
 {
 	const struct msg_decided *is = &a->reply.decided;
 
-	if (*is->attempt != '\0')
+	if (*is->attempt != '\0' && !r->is_superseded)
 		answer_notice(a, MSG_SUPERSEDED, 0, is->attempt);
 	if (is->rerun)
 		answer_notice(a, MSG_UNDECIDED_WAITS, r->event_id, "");
