@@ -343,19 +343,21 @@ BEGIN
 	    THEN RAISE(IGNORE) ELSE RAISE(ABORT, 'a record begins seen') END;
 END;
 
--- Whoever asks: a person's edges are among them. What is final is below.
+-- Whoever asks: a person's edges are among them. What is final is below. A
+-- name is one word of its list: neither two of them, nor bytes that look so.
 CREATE TRIGGER events_state_edges
 BEFORE UPDATE OF state ON events
 WHEN NEW.state IS NOT OLD.state
 AND OLD.state NOT IN ('completed', 'discarded')
-AND instr(CASE OLD.state
+AND (typeof(NEW.state) <> 'text' OR instr(NEW.state, ' ')
+OR instr(CASE OLD.state
     WHEN 'seen' THEN ' admitted queued blocked discarded '
     WHEN 'admitted' THEN ' queued blocked dispatched discarded held '
     WHEN 'queued' THEN ' blocked dispatched discarded held '
     WHEN 'blocked' THEN ' admitted queued dispatched discarded '
     WHEN 'dispatched' THEN ' admitted blocked completed '
     WHEN 'held' THEN ' admitted queued blocked discarded '
-    ELSE '' END, ' ' || NEW.state || ' ') = 0
+    ELSE '' END, ' ' || NEW.state || ' ') = 0)
 BEGIN
 	SELECT RAISE(ABORT, 'a record does not move so');
 END;
@@ -786,12 +788,13 @@ END;
 CREATE TRIGGER outbox_state_edges
 BEFORE UPDATE OF state, refused ON outbox
 WHEN (NEW.state IS NOT OLD.state OR NEW.refused IS NOT OLD.refused)
-AND instr(CASE OLD.state || OLD.refused
+AND (typeof(NEW.state) <> 'text' OR typeof(NEW.refused) <> 'integer'
+OR instr(NEW.state, ' ') OR instr(CASE OLD.state || OLD.refused
     WHEN 'pending0' THEN ' sending0 canceled0 '
     WHEN 'sending0' THEN ' sent0 indeterminate0 canceled1 '
     WHEN 'indeterminate0' THEN ' sent0 abandoned0 pending0 '
     WHEN 'canceled1' THEN ' pending0 '
-    ELSE '' END, ' ' || NEW.state || NEW.refused || ' ') = 0
+    ELSE '' END, ' ' || NEW.state || NEW.refused || ' ') = 0)
 BEGIN
 	SELECT RAISE(ABORT, 'a message does not move so');
 END;

@@ -836,6 +836,24 @@ a_worker_posts_twenty_of_a_kind(void **state)
 	}
 }
 
+/* Two neighbours of an edge's list are no name, nor are bytes or a digit. */
+static void
+an_edge_leads_to_one_name(void **state)
+{
+	struct fixture *f = *state;
+
+	(void)record_event(f, 101);
+	sql_refused(f, "UPDATE events SET state = 'queued blocked'");
+	sql_refused(f, "UPDATE events SET state = CAST('queued' AS BLOB)");
+	(void)admit_event(f, 101, "k");
+	fixture_wait(60000);
+	assert_true(claim(f, NONCE_1)->claimed.found);
+	sql_refused(f, "UPDATE outbox SET state = 'sent0 indeterminate'");
+	sql_refused(f, "UPDATE outbox SET state = CAST('sent' AS BLOB)");
+	sql_refused(f,
+	    "UPDATE outbox SET state = 'sent', refused = '0 indeterminate0'");
+}
+
 int
 main(void)
 {
@@ -880,6 +898,7 @@ main(void)
 	    TEST(a_hold_stops_the_connectors_words_only),
 	    TEST(a_body_is_fixed),
 	    TEST(a_worker_posts_twenty_of_a_kind),
+	    TEST(an_edge_leads_to_one_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
