@@ -13,6 +13,7 @@
 #include "common/paths.h"
 #include "common/process.h"
 #include "common/sandbox.h"
+#include "common/utf8.h"
 #include "common/xmalloc.h"
 #include "ledger/database.h"
 #include "ledger/hold.h"
@@ -203,6 +204,8 @@ hold_read(struct promotion *p, int64_t decision_id)
 	    row_text(row, 3), "held_at", row_text(row, 4), "tagged",
 	    (json_int_t)row_int(row, 5), "held", (json_int_t)row_int(row, 6),
 	    "ledger", p->normal.dir, "/", DATABASE_NAME);
+	if (p->told == NULL)
+		return end(p, EXIT_FAILED, "what was held cannot be told");
 	return EXIT_OK;
 }
 
@@ -383,6 +386,19 @@ promote(struct promotion *p)
 	return EXIT_OK;
 }
 
+/* A name that a row and a line of JSON can hold. */
+static bool
+is_by(const char *by)
+{
+	size_t i, len = strlen(by);
+
+	for (i = 0; i < len; i++) {
+		if ((unsigned char)by[i] < ' ' || by[i] == 0x7f)
+			return false;
+	}
+	return len != 0 && len <= BY_MAX && utf8_is_valid(by, len);
+}
+
 int
 promote_main(char *const *words, bool insecure)
 {
@@ -393,7 +409,7 @@ promote_main(char *const *words, bool insecure)
 	while (words[n] != NULL)
 		n++;
 	if (n != 4 || strcmp(words[2], "--by") != 0 || *words[0] == '\0' ||
-	    *words[1] == '\0' || *words[3] == '\0' || strlen(words[3]) > BY_MAX)
+	    *words[1] == '\0' || !is_by(words[3]))
 		return EXIT_USAGE;
 	(void)umask(077);
 	p.by = words[3];

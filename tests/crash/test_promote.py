@@ -204,6 +204,15 @@ def test_again_it_is_done_already(cutover):
     assert cutover.is_held(cutover.normal)
 
 
+@pytest.mark.parametrize("by", [b"local:\xff", b"local:\x01", b"a\nb"])
+def test_a_name_that_cannot_be_told_is_usage(cutover, by):
+    """Found before anything is held or moved."""
+    cutover.fill()
+    assert cutover.run(by=by).returncode == 64
+    assert cutover.read(
+        cutover.shadow, "SELECT COUNT(*) FROM hold_marker")[0] == 0
+
+
 def test_one_held_before_keeps_its_cause(cutover):
     """And is known again all the same."""
     told = cutover.fill(hold=True).must_run()
