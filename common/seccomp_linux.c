@@ -224,7 +224,7 @@ static const struct call calls[] = {
     ALLOW_IF(RPATH, fcntl, IS(1, F_GETLK)),
     ALLOW_IF(RPATH, fcntl, IS(1, F_SETLK)),
 
-    /* Their making. SQLite as root, which it never is, would chown. */
+    /* Their making. */
     ALLOW(WPATH, unlink),
     ALLOW(WPATH, unlinkat),
     ALLOW(WPATH, rename),
@@ -235,7 +235,8 @@ static const struct call calls[] = {
     ALLOW(WPATH, fsync),
     ALLOW(WPATH, fdatasync),
     ALLOW(WPATH, fchmod),
-    {WPATH, 0, SCMP_SYS(fchown), EPERM, 0, {{0}}},
+    /* SQLite as root would chown a WAL, also one that it only reads. */
+    {RPATH | WPATH, 0, SCMP_SYS(fchown), EPERM, 0, {{0}}},
 
     ALLOW(PIPE | INET, pipe2),
     ALLOW(PIPE | INET, pipe),

@@ -4,6 +4,8 @@
 
 import json
 import os
+import shutil
+import subprocess
 
 import pytest
 
@@ -56,6 +58,23 @@ def test_after_a_crash(make_connector):
     assert any(name.endswith("-wal") and size > 0
                for name, size, _ in seen(connector))
     check_answers(connector, event)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="SQLite chowns as root")
+def test_by_root_after_a_crash_of_roots_own(make_connector):
+    """A WAL that root only reads is not chowned, and that is no death."""
+    connector, event = worked_connector(make_connector)
+    connector.kill()
+    connector.wait_end()
+    copy = connector.folder.make("copy", 0o700)
+    for path in connector.state_dir.glob("ledger.db*"):
+        shutil.copy(path, copy)
+        (copy / path.name).chmod(0o600)
+    done = subprocess.run(
+        [str(connector.bin / "connectd-ledger"), "--inspect", str(copy),
+         "show", str(event)], stdout=subprocess.PIPE, check=False)
+    assert done.returncode == 0
+    assert str(event).encode() in done.stdout
 
 
 @pytest.mark.parametrize("command", [["status"], ["events"], ["show", "1"]])
