@@ -298,6 +298,7 @@ static const model_handler handlers[MSG_COUNT] = {
     [MSG_ADOPTABLE_NEXT] = model_adoptable_next,
     [MSG_ADOPT] = model_adopt,
     [MSG_BIND] = model_bind,
+    [MSG_CHECK_TOKEN] = model_check_token,
     [MSG_GET_DISPATCH] = model_get_dispatch,
     [MSG_ACK_DISPATCH] = model_ack_dispatch,
     [MSG_COMPLETE_DISPATCH] = model_complete_dispatch,

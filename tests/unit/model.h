@@ -396,6 +396,7 @@ MODEL_HANDLER(end);
 MODEL_HANDLER(adoptable_next);
 MODEL_HANDLER(adopt);
 MODEL_HANDLER(bind);
+MODEL_HANDLER(check_token);
 MODEL_HANDLER(get_dispatch);
 MODEL_HANDLER(ack_dispatch);
 MODEL_HANDLER(complete_dispatch);

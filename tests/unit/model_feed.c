@@ -359,6 +359,17 @@ event_drop(struct model_event *e)
 	e->content_dropped = true;
 }
 
+/* A live task's notices go where its records say. */
+static bool
+is_on_live_task(const struct model *w, const struct model_event *e)
+{
+	for (int i = 0; i < w->row_count; i++)
+		if (w->rows[i].event_id == e->id &&
+		    w->tasks[w->rows[i].task_id - 1].ended_at == NULL)
+			return true;
+	return false;
+}
+
 void
 model_retain(struct model *w, int64_t discarded_ms, int64_t completed_ms)
 {
@@ -370,6 +381,7 @@ model_retain(struct model *w, int64_t discarded_ms, int64_t completed_ms)
 		struct model_event *e = &w->events[i];
 
 		if (e->content_dropped || e->redispatch_decision != 0 ||
+		    is_on_live_task(w, e) ||
 		    !is_in(e->state, "completed discarded") ||
 		    strcmp(e->updated_at,
 			is(e->state, "completed") ? completed : discarded) >= 0)

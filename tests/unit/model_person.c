@@ -145,10 +145,11 @@ redispatch_completed(
 		return NULL;
 	d = model_decide_event(w, "redispatch", m->nonce, m->by, e);
 	t = model_task(w, r->task_id);
-	if (t->superseded_at == NULL) {
+	/* What it waits for is named, also when another has superseded it. */
+	if (t->superseded_at == NULL || t->ended_at == NULL)
 		d->superseded_task_id = (struct opt){true, t->id};
+	if (t->superseded_at == NULL)
 		model_supersede(w, t);
-	}
 	e->authorized_at = d->decided_at;
 	e->authorized_by = m->by;
 	if (t->ended_at != NULL)

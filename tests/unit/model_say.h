@@ -48,6 +48,7 @@ MODEL_SAY(adopt);
 
 /* a task's mcpd's */
 MODEL_SAY(bind);
+MODEL_SAY(check_token);
 MODEL_SAY(get_dispatch);
 MODEL_SAY(ack_dispatch);
 MODEL_SAY(complete_dispatch);

@@ -69,6 +69,11 @@ MODEL_SAY(bind)
 	s->m.bind.token = some_token(w, dice, s);
 }
 
+MODEL_SAY(check_token)
+{
+	s->m.check_token.token = some_token(w, dice, s);
+}
+
 MODEL_SAY(get_dispatch)
 {
 	s->m.get_dispatch.token = some_token(w, dice, s);

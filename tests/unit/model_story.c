@@ -188,6 +188,7 @@ static const struct kind kinds[] = {
     {MSG_ADOPTABLE_NEXT, 2, has_unknown, say_adoptable_next},
     {MSG_ADOPT, 4, has_unknown, say_adopt},
     {MSG_BIND, 3, has_attempt, say_bind},
+    {MSG_CHECK_TOKEN, 3, has_attempt, say_check_token},
     {MSG_GET_DISPATCH, 24, has_handed, say_get_dispatch},
     {MSG_ACK_DISPATCH, 12, has_pulled, say_ack_dispatch},
     {MSG_COMPLETE_DISPATCH, 12, has_pulled, say_complete_dispatch},

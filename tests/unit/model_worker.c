@@ -37,6 +37,11 @@ MODEL_HANDLER(bind)
 	a->m.bound.attempt = w->attempts[t->id - 1].id;
 }
 
+MODEL_HANDLER(check_token)
+{
+	(void)task_of_token(w, m->check_token.token, attempt, a);
+}
+
 /* The event's row on the token's task, or the refusal. */
 static struct model_row *
 row_of_token(struct model *w, const char *token, int64_t event,
