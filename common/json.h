@@ -14,7 +14,7 @@
  *	EINVAL	not JSON, or not the kind of value that was asked for
  *	E2BIG	too long, too deep, too many members
  *	EEXIST	a member name that its object has already
- *	ERANGE	a number out of range
+ *	ERANGE	a number out of range, or a NUL in a member name
  *	ENOENT	a member that is not there
  *
  * jansson's hash seed is the caller's to set before the walls go up.

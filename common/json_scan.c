@@ -177,7 +177,7 @@ scan_string(struct json_scan *s, bool is_name)
 		if (n == 0)
 			return fault(s, EILSEQ, "not UTF-8");
 		if (is_name && c.cp == 0)
-			return fault(s, EINVAL, "NUL in a member name");
+			return fault(s, ERANGE, "NUL in a member name");
 		s->lone |= c.lone;
 		s->fffd |= c.cp == UTF8_REPLACEMENT;
 	}

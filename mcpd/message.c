@@ -156,8 +156,8 @@ message_wrong(struct message *m, int code, const char *text)
 }
 
 /*
- * Too long, too deep or too many: an error with the id, if that was met. An
- * id that the cut goes through is none.
+ * Too long, too deep, too many or too great: an error with the id, if that was
+ * met. An id that the cut goes through is none.
  */
 static void
 message_refuse_size(
@@ -200,6 +200,12 @@ message_read(struct message *m, const struct json_span *line)
 	m->tree = json_read(line->bytes, line->len, &rules, &e);
 	if (m->tree == NULL && e.code == E2BIG) {
 		message_refuse_size(m, line, "Message too deep or too large");
+		return;
+	}
+	/* JSON all the same, and whoever sent it waits for its id. */
+	if (m->tree == NULL && e.code == ERANGE) {
+		message_refuse_size(
+		    m, line, "A name or a number beyond what is read");
 		return;
 	}
 	if (m->tree == NULL) {

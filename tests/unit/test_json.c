@@ -204,7 +204,7 @@ malformed_text_is_refused_with_its_place(void **state)
 		"line 1, column 2: not UTF-8"},
 	    {TEXT("\"\xe2\x82"), EILSEQ, "line 1, column 2: not UTF-8"},
 	    {TEXT("{\"\xff\":1}"), EILSEQ, "line 1, column 3: not UTF-8"},
-	    {TEXT("{\"a\\u0000b\":1}"), EINVAL,
+	    {TEXT("{\"a\\u0000b\":1}"), ERANGE,
 		"line 1, column 4: NUL in a member name"},
 	    {TEXT("{\n \"a\": 1,\n \"b\": x}"), EINVAL,
 		"line 3, column 7: no value here"},

@@ -136,6 +136,29 @@ members_have_their_bound(void **state)
 	world_free(w);
 }
 
+/* JSON that no tree can hold; the id is told, for somebody waits for it. */
+static void
+names_and_numbers_have_their_bound(void **state)
+{
+	static const char *const lines[] = {
+	    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\","
+	    "\"a\\u0000b\":1}",
+	    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\","
+	    "\"x\":1E400}",
+	};
+	struct world *w = world_new();
+	size_t i;
+
+	for (i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		world_say(w, lines[i]);
+		world_expect(w,
+		    "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":"
+		    "-32600,\"message\":\"A name or a number beyond what is "
+		    "read\"}}");
+	}
+	world_free(w);
+}
+
 static void
 calls_in_flight_have_their_bound(void **state)
 {
@@ -368,6 +391,7 @@ main(void)
 	    cmocka_unit_test(a_line_has_its_bound),
 	    cmocka_unit_test(nesting_has_its_bound),
 	    cmocka_unit_test(members_have_their_bound),
+	    cmocka_unit_test(names_and_numbers_have_their_bound),
 	    cmocka_unit_test(calls_in_flight_have_their_bound),
 	    cmocka_unit_test(a_batch_has_its_bound),
 	    cmocka_unit_test(names_have_their_bound),
