@@ -8,8 +8,9 @@
 -- RAISE(ABORT): it undoes its statement and nothing else, so that one request
 -- of a group may fail alone. RAISE(IGNORE) leaves the row that is there as it
 -- is. Rows are born by the triggers named *_begin_*, which also keep INSERT OR
--- REPLACE from putting a row in another's place, since that runs no trigger of
--- the row it deletes.
+-- REPLACE from putting a row in another's place by its id, since that runs no
+-- trigger of the row it deletes. Tables without one, other unique columns and
+-- UPDATE OR REPLACE have no such guard: no statement of ours is one.
 
 CREATE TABLE schema_migrations (
 	version INTEGER PRIMARY KEY,
