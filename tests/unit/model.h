@@ -178,7 +178,8 @@ struct model_decision {
 	const char *from_state, *from_reason, *from_outcome, *to_state;
 	struct opt superseded_task_id, intent_id;
 	const char *attempt_id;
-	/* No columns: the marker it was about, what it counted. */
+	/* No columns: what it was about, what it counted. */
+	const char *resolution;
 	struct model_hold hold;
 	int canceled;
 	struct msg_imported imported;

@@ -246,7 +246,7 @@ MODEL_HANDLER(settle)
 	struct model_attempt *at = model_attempt(w, s->attempt);
 	struct msg_ended ended = {0};
 
-	if (at == NULL) {
+	if (d == NULL && at == NULL) {
 		due_failed(a, "not_found");
 		return;
 	}

@@ -69,9 +69,7 @@ model_decide_event(struct model *w, const char *action, const char *nonce,
 	struct model_decision *d = model_decide(w, action, nonce, by);
 	const struct model_row *r = row_latest(w, e);
 
-	/* Never before the outcome it decides: T64. */
-	if (r != NULL &&
-	    (is(e->state, "completed") || is_in(action, "discard import")))
+	if (r != NULL) /* never before the outcome it decides: T64 */
 		d->decided_at = later(w->now, r->completed_at);
 	d->event_id = (struct opt){true, e->id};
 	d->from_state = e->state;
@@ -167,7 +165,7 @@ redispatch_held(
 	    model_decide_event(w, "redispatch", m->nonce, m->by, e);
 	bool runs = *e->reason == '\0' && event_can_run(e);
 
-	e->authorized_at = w->now;
+	e->authorized_at = d->decided_at;
 	e->authorized_by = m->by;
 	if (runs)
 		model_move(
@@ -188,7 +186,7 @@ redispatch_blocked(
 	    model_decide_event(w, "redispatch", m->nonce, m->by, e);
 
 	e->quarantine = 0; /* deaths are counted anew */
-	e->authorized_at = later(w->now, e->blocked_at);
+	e->authorized_at = later(d->decided_at, e->blocked_at);
 	e->authorized_by = m->by;
 	e->next_retry_at = w->now;
 	return d;

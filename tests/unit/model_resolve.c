@@ -47,13 +47,15 @@ MODEL_HANDLER(resolve)
 	struct model_decision *d = model_decision(w, r->nonce);
 	struct model_intent *n = model_intent(w, r->intent_id);
 
-	if (d == NULL ? !resolution_is_sound(r)
-		      : !is(d->action, "resolve") ||
-		    d->intent_id.value != r->intent_id) {
+	if (!resolution_is_sound(r) ||
+	    (d != NULL &&
+		(!is(d->action, "resolve") ||
+		    d->intent_id.value != r->intent_id ||
+		    !is(d->resolution, r->resolution)))) {
 		due_failed(a, "refused");
 		return;
 	}
-	if (d == NULL && n == NULL) {
+	if (n == NULL) {
 		due_failed(a, "not_found");
 		return;
 	}
@@ -65,6 +67,7 @@ MODEL_HANDLER(resolve)
 		d = model_decide(w, "resolve", r->nonce, r->by);
 		d->intent_id = (struct opt){true, n->id};
 		d->event_id = n->event_id;
+		d->resolution = r->resolution;
 		d->from_state = n->state;
 		intent_resolve(w, r, n);
 		d->to_state = n->state;
