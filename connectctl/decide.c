@@ -1,13 +1,11 @@
 #include "connectctl/decide.h"
 
-#include <sys/random.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/exit.h"
-#include "common/log.h"
+#include "common/random.h"
 #include "connectctl/ask.h"
 
 #define NONCE_BYTES 16
@@ -36,14 +34,9 @@ number(const json_t *data, const char *name)
 static json_t *
 decision(const char *command)
 {
-	unsigned char bytes[NONCE_BYTES];
 	char nonce[2 * NONCE_BYTES + 1];
-	size_t i;
 
-	if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
-		fatal("getrandom");
-	for (i = 0; i < sizeof(bytes); i++)
-		(void)snprintf(nonce + 2 * i, 3, "%02x", bytes[i]);
+	random_hex(nonce, NONCE_BYTES);
 	return json_pack("{s:s,s:s}", "command", command, "nonce", nonce);
 }
 

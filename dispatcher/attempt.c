@@ -1,4 +1,3 @@
-#include <sys/random.h>
 
 #include <assert.h>
 #include <stdio.h>
@@ -7,6 +6,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/random.h"
 #include "common/xmalloc.h"
 #include "dispatcher/attempt.h"
 
@@ -578,14 +578,8 @@ attempt_new(struct dispatcher *d, const char *id)
 static void
 attempt_id_make(char id[static ATTEMPT_ID_LEN + 1])
 {
-	unsigned char bytes[12];
-	size_t i;
-
-	if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
-		fatal("getrandom");
 	(void)snprintf(id, ATTEMPT_ID_LEN + 1, "att_");
-	for (i = 0; i < sizeof(bytes); i++)
-		(void)snprintf(id + 4 + 2 * i, 3, "%02x", bytes[i]);
+	random_hex(id + 4, 12);
 }
 
 void

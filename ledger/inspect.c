@@ -1,16 +1,14 @@
-#include <sys/random.h>
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <jansson.h>
 
 #include "common/exit.h"
 #include "common/log.h"
+#include "common/role.h"
 #include "common/sandbox.h"
 #include "common/xmalloc.h"
 #include "ledger/database.h"
@@ -127,12 +125,7 @@ answer_question(struct ledger *l, const struct question *q)
 int
 inspect_process_init(struct error *e)
 {
-	size_t seed = 0;
-
-	if (getentropy(&seed, sizeof(seed)) == -1)
-		return error_errno(e, "no random bytes");
-	json_object_seed(seed);
-	tzset();
+	role_seed();
 	return database_process_init(e);
 }
 

@@ -1,4 +1,3 @@
-#include <sys/random.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 #include "common/log.h"
 #include "common/paths.h"
 #include "common/process.h"
+#include "common/random.h"
 #include "common/sandbox.h"
 #include "common/utf8.h"
 #include "common/xmalloc.h"
@@ -259,14 +259,9 @@ static int
 hold_write(struct promotion *p, struct answer *a, int64_t *decision_id)
 {
 	struct ledger *l = &p->ledger;
-	unsigned char bytes[NONCE_BYTES];
 	char nonce[2 * NONCE_BYTES + 1];
-	size_t i;
 
-	if (getentropy(bytes, sizeof(bytes)) == -1)
-		fatal("no random bytes");
-	for (i = 0; i < NONCE_BYTES; i++)
-		(void)snprintf(nonce + 2 * i, 3, "%02x", bytes[i]);
+	random_hex(nonce, NONCE_BYTES);
 	ledger_set_now(l);
 	if (sql_run(l, STMT_BEGIN, WITH_NOTHING) == -1 ||
 	    hold_set(l, a, nonce, p->by, "shadow_promote", decision_id) == -1)

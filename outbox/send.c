@@ -2,7 +2,6 @@
  * One intent, sent (operator.md 1.6): claimed, which is committed before the
  * request; at most one request; its receipt, or the doubt about it.
  */
-#include <sys/random.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/random.h"
 #include "common/xmalloc.h"
 #include "outbox/message.h"
 #include "outbox/outbox.h"
@@ -51,18 +51,6 @@ sending_over(struct sending *s, bool uncertain)
 
 	sending_free(s);
 	work_step_done(o, true, uncertain);
-}
-
-static void
-nonce_make(char nonce[static 33])
-{
-	unsigned char bytes[16];
-	size_t i;
-
-	if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
-		fatal("getrandom");
-	for (i = 0; i < sizeof(bytes); i++)
-		(void)snprintf(nonce + 2 * i, 3, "%02x", bytes[i]);
 }
 
 /* ---- what became of it -------------------------------------------------- */
@@ -320,7 +308,7 @@ on_due(struct peer *peer, struct msg *m, void *arg)
 	}
 	s = xcalloc(1, sizeof(*s));
 	s->o = o;
-	nonce_make(s->nonce);
+	random_hex(s->nonce, sizeof(s->nonce) / 2);
 	token_get(o->token, 0, on_token, s);
 }
 

@@ -3,11 +3,8 @@
  * here because it must outlive them, the ledger included, and nothing else:
  * who dies of itself is seen by the supervisor or by nobody.
  */
-#include <sys/random.h>
-
-#include <stdio.h>
-
 #include "common/log.h"
+#include "common/random.h"
 #include "supervisor/child.h"
 
 int
@@ -25,18 +22,6 @@ hand_move(struct child *c, int64_t event_id, bool taken)
 		return -1;
 	c->hand[c->hand_count++] = event_id;
 	return 0;
-}
-
-static void
-death_name(char id[static DEATH_ID_LEN + 1])
-{
-	unsigned char bytes[DEATH_ID_LEN / 2];
-	size_t i;
-
-	if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
-		fatal("getrandom");
-	for (i = 0; i < sizeof(bytes); i++)
-		(void)snprintf(id + 2 * i, 3, "%02x", bytes[i]);
 }
 
 /*
@@ -62,7 +47,7 @@ hand_bury(struct child *c, bool is_own)
 
 	c->death_id[0] = '\0';
 	if (is_own)
-		death_name(c->death_id);
+		random_hex(c->death_id, DEATH_ID_LEN / 2);
 	for (i = 0; is_own && i < c->hand_count; i++)
 		hand_count_death(c, c->hand[i]);
 	c->hand_count = 0;

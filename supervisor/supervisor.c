@@ -3,7 +3,6 @@
  * who read what strangers wrote need none of it. This file: main, the order
  * of the start, signals, the end.
  */
-#include <sys/random.h>
 #include <sys/resource.h>
 
 #include <errno.h>
@@ -19,6 +18,7 @@
 #include "common/json.h"
 #include "common/log.h"
 #include "common/process.h"
+#include "common/random.h"
 #include "common/url.h"
 #include "common/xmalloc.h"
 #include "supervisor/accounts.h"
@@ -102,13 +102,7 @@ start_credential(struct supervisor *sv, struct error *e)
 static int
 start_identity(struct supervisor *sv, struct error *e)
 {
-	unsigned char bytes[16];
-	size_t i;
-
-	if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
-		return error_errno(e, "getrandom");
-	for (i = 0; i < sizeof(bytes); i++)
-		(void)snprintf(sv->run_id + 2 * i, 3, "%02x", bytes[i]);
+	random_hex(sv->run_id, sizeof(sv->run_id) / 2);
 	return identity_boot_id(sv->boot_id, e);
 }
 
