@@ -5,6 +5,10 @@ again, and the story is told to its end.
 """
 
 import collections
+import concurrent.futures
+import functools
+import multiprocessing
+import os
 import signal
 import sqlite3
 
@@ -246,19 +250,36 @@ def count():
 # tenth may be missed, and of a few all but one.
 MISSED_MOST = 0.1
 FEW = 5
+# A story waits for about as long as it computes.
+JOBS = 2 * (os.cpu_count() or 1)
+
+
+def try_point(action, role, call, n):
+    """Was it reached, and what was broken, in words."""
+    try:
+        return run(action, role, call, n).reached, ""
+    except (AssertionError, harness.HarnessError) as error:
+        return True, "%s@%s:%s:%d: %s" % (action, role, call, n, error)
+
+
+def try_points(action, role, call, chosen):
+    """The same of many, several at a time, each in a process of its own."""
+    pool = concurrent.futures.ProcessPoolExecutor(
+        min(JOBS, len(chosen)), multiprocessing.get_context("fork"))
+    try:
+        return list(pool.map(functools.partial(try_point, action, role, call),
+                             chosen))
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def sweep(summary, action, role, call, count, sample):
     """A sample of the points, or all of them; SUMMARY hears how it went."""
     chosen = sorted(chance.some("%s %s %s" % (action, role, call),
                                 range(1, count + 1), sample))
-    missed, broken = [], []
-    for n in chosen:
-        try:
-            if not run(action, role, call, n).reached:
-                missed.append(n)
-        except (AssertionError, harness.HarnessError) as error:
-            broken.append("%s@%s:%s:%d: %s" % (action, role, call, n, error))
+    tried = try_points(action, role, call, chosen)
+    missed = [n for n, (is_reached, _) in zip(chosen, tried) if not is_reached]
+    broken = [text for _, text in tried if text]
     summary("%s@%s:%s: %d of %d points, %d not reached, %d broken" % (
         action, role, call, len(chosen), count, len(missed), len(broken)))
     assert not broken, "\n\n".join(broken)
