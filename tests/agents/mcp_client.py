@@ -136,18 +136,19 @@ class Wire:
 
     def wait_answer(self, ident, deadline, interrupted):
         """The message with this id. Raises Closed, Interrupted, TimeoutError.
+        An interrupt is looked for first, however fast the answer came.
         """
         with self.cond:
-            while ident not in self.answers:
+            while not interrupted():
+                if ident in self.answers:
+                    return self.answers.pop(ident)
                 if self.dead:
                     raise Closed("Connection closed")
-                if interrupted():
-                    raise Interrupted()
                 left = deadline - time.monotonic()
                 if left <= 0:
                     raise TimeoutError("Request timed out")
                 self.cond.wait(left)
-            return self.answers.pop(ident)
+            raise Interrupted()
 
     def end(self):
         """SIGINT, then SIGTERM, then SIGKILL; stdin stays open meanwhile."""
@@ -317,9 +318,13 @@ class Server:
         return "".join(texts), bool(result.get("isError"))
 
     def crash(self):
-        """SIGKILL to the server process, as if it had failed by itself."""
+        """SIGKILL to the server process, as if it had failed by itself. When
+        this returns its end has been seen: the next call starts another.
+        """
         self.wire.process.kill()
         self.wire.process.wait()
+        with self.cond:
+            self.cond.wait_for(lambda: self.wire.dead)
         self.log("server_crashed", pid=self.wire.process.pid)
 
     def close(self):
