@@ -3,6 +3,7 @@ the whole connector dies of something else meanwhile: the next run goes on,
 and what is in doubt is shown.
 """
 
+import datetime
 import json
 import urllib.parse
 import urllib.request
@@ -123,6 +124,7 @@ def test_a_page_that_is_served_twice(make_connector):
                                                            "finished")
 
 
+LISTINGS_MOST = 10
 PAUSE = {"status": 429, "headers": {"Retry-After": "3600"}}
 
 
@@ -155,3 +157,70 @@ def test_a_long_pause_of_a_read(make_connector):
     connector.sim.wait("answered", 3, route=ROUTES["feed"], after=served)
     assert connector.sim.wait("hits", 1, fault=fault) == hits
     assert connector.query("SELECT * FROM events") == before
+
+
+def test_a_long_pause_of_a_post(make_connector):
+    """An answer that may mean anything: asked once, looked for, not found,
+    and in doubt from then on. No run sends it again.
+    """
+    connector = stories.begin(make_connector, limits=LIMITS, script={
+        "default": ["get", "ack-id", "fail"]})
+    fault = connector.sim.fault(ASKED["comment"], times=0, **PAUSE)["fault"]
+    event_id, _ = stories.mention(connector)
+    for again in (lambda: None, lambda: kill_and_start(connector)):
+        again()
+        evidence = stories.settle(connector, stories.new_needles())
+        notice, = stories.notices(evidence, event_id)
+        assert notice["state"] == "indeterminate"
+        assert connector.sim.wait("hits", 1, fault=fault) == 1
+    assert evidence.messages == []
+
+
+def test_a_long_pause_of_a_listing(make_connector):
+    """What was posted is looked for so many times, over a restart of the
+    whole, then it is a person's to say.
+    """
+    connector = stories.begin(make_connector, limits=LIMITS, script={
+        "default": ["get", "ack-id", "fail"]})
+    held = hold_post(connector, ASKED["comment"], "after")
+    fault = connector.sim.fault("GET " + COMMENTS, times=0, **PAUSE)["fault"]
+    event_id, _ = stories.mention(connector)
+    connector.sim.wait("hits", 1, fault=held)
+    kill_and_start(connector)
+    connector.sim.wait("hits", 2, fault=fault)
+    kill_and_start(connector)
+    evidence = stories.settle(connector, stories.new_needles())
+    notice, = stories.notices(evidence, event_id)
+    assert notice["state"] == "indeterminate"
+    assert notice["reconcile_failures"] == LISTINGS_MOST
+    assert connector.sim.wait("hits", 1, fault=fault) == LISTINGS_MOST
+    assert len(connector.sim.log(ASKED["comment"])) == 1
+
+
+def test_a_long_pause_of_the_token(make_connector):
+    """No run asks before its time. A hold is half an hour at most, and a new
+    credential has none.
+    """
+    connector = stories.begin(make_connector, limits=LIMITS)
+    connector.stop()
+    fault = connector.sim.fault(ASKED["token"], times=0, **PAUSE)["fault"]
+    event_id, _ = stories.mention(connector)
+    for _ in range(2):
+        connector.start()
+        shown = wait_value(connector, "outbox", "credential", "throttled")
+        assert connector.sim.wait("hits", 1, fault=fault) == 1
+        hold, = shown["data"]["status"]["renewal_holds"]
+        assert hold["reason"] == "throttled"
+        kill_supervisor(connector)
+    until = datetime.datetime.fromisoformat(hold["until"][:19] + "+00:00")
+    left = until - datetime.datetime.now(datetime.timezone.utc)
+    assert left <= datetime.timedelta(minutes=30)
+    assert connector.query("SELECT id FROM events") == []
+    connector.sim.clear_faults()
+    connector.sim.world({"clients": [{
+        "client_id": "agent-client", "secret": "another-secret",
+        "person_id": harness.AGENT, "scope": "full"}]})
+    connector.write_credentials(client_secret="another-secret")
+    connector.start()
+    evidence = stories.settle(connector, stories.new_needles())
+    assert stories.outcome_of(evidence, event_id) == ("succeeded", "finished")
