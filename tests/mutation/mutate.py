@@ -1,6 +1,6 @@
 """Reverts the rules behind the six promises one at a time, each in a scratch
-copy of the tree, and sees a test go red. A rule whose reversal nobody notices
-is a rule that nothing holds.
+copy of the tree, and sees every test that is named for it go red. A rule whose
+reversal a test does not notice is not held by that test.
 
 	mutate.py [--list] [--save] [NAME...]
 
@@ -74,7 +74,7 @@ def reverted(text, rule):
 
 
 def try_rule(tree, rule):
-    """How its reversal went: the test that went red, or why none did."""
+    """How its reversal went, and its tests, or those that stayed green."""
     path = tree.source / rule.file
     text = path.read_text(encoding="utf-8")
     path.write_text(reverted(text, rule), encoding="utf-8")
@@ -82,10 +82,10 @@ def try_rule(tree, rule):
         made = tree.compile()
         if made.returncode != 0:
             return "NOT BUILT", made.stdout.splitlines()[-1]
-        for test in rule.tests:
-            if tree.test(test) != 0:
-                return "red", test
-        return "GREEN", " ".join(rule.tests)
+        green = [test for test in rule.tests if tree.test(test) == 0]
+        if green:
+            return "GREEN", " ".join(green)
+        return "red", " ".join(rule.tests)
     finally:
         path.write_text(text, encoding="utf-8")
 

@@ -1,5 +1,5 @@
-"""One edit for each rule behind the promises, and the tests that notice it
-(mutate.py). BEFORE stands exactly once in its file.
+"""One edit for each rule behind the promises, and the tests of which each
+notices it (mutate.py). BEFORE stands exactly once in its file.
 """
 
 import collections
@@ -8,6 +8,8 @@ Rule = collections.namedtuple("Rule", "name of file before after tests")
 
 MATRIX = "crash/test_matrix.py::"
 TASKS = "crash/test_matrix_tasks.py::"
+POISON = "crash/test_poison.py::"
+FLUSH = "test_g5_during_the_flush[claude-%s]"
 
 
 RULES = [
@@ -68,7 +70,7 @@ RULES = [
          after="",
          tests=[MATRIX + "test_row[claude-R9]"]),
     Rule(name="a doubt is shown",
-         of="R10 R24 R54 G2 G3 G6",
+         of="R10 R24 R54 G2 G3 G5 G6",
          file="ledger/statements.def",
          before="STATEMENT(OUTBOX_DOUBT,\n"
                 '    "UPDATE outbox SET state = \'indeterminate\', finished_at',
@@ -80,9 +82,11 @@ RULES = [
                 MATRIX + "test_row[claude-G2 holding before]",
                 MATRIX + "test_g3_killed_before_a_refusal_is_recorded[claude]",
                 TASKS + "test_g2_still_running[claude-before-indeterminate-0]",
-                TASKS + "test_g6_a_retraction[claude-before-indeterminate]"]),
+                TASKS + "test_g6_a_retraction[claude-before-indeterminate]",
+                MATRIX + FLUSH % "before-indeterminate-killed",
+                MATRIX + FLUSH % "before-indeterminate-second signal"]),
     Rule(name="what was posted is adopted",
-         of="R11 R23 R53 G2 G6",
+         of="R11 R23 R53 G2 G5 G6",
          file="outbox/message.c",
          before="strcmp(normal, text) == 0)",
          after="strcmp(normal, text) != 0)",
@@ -90,7 +94,9 @@ RULES = [
                 MATRIX + "test_row[claude-R23]",
                 MATRIX + "test_row[claude-R53]",
                 TASKS + "test_g2_still_running[claude-after-sent-1]",
-                TASKS + "test_g6_a_retraction[claude-after-sent]"]),
+                TASKS + "test_g6_a_retraction[claude-after-sent]",
+                MATRIX + FLUSH % "after-sent-killed",
+                MATRIX + FLUSH % "after-sent-second signal"]),
     Rule(name="one failed start is tried again, not two",
          of="R13 R15",
          file="ledger/settle.c",
@@ -264,4 +270,83 @@ RULES = [
          before="\t\tif (strcmp(r->own[i], m->text) == 0)",
          after='\t\tif (strcmp(r->own[i], "") == 0)',
          tests=["integration/test_adopt.py::test_its_own_reply_is_told_from_a_notice_in_doubt"]),
+    Rule(name="a second signal ends at once",
+         of="G5",
+         file="supervisor/supervisor.c",
+         before="\t\tstop_now(sv, 128 + signal);\n",
+         after="",
+         tests=[MATRIX + "test_g5_second_signal_with_a_live_worker[claude]"]),
+    Rule(name="a position follows its records",
+         of="promise 3",
+         file="intake/feed_walk.c",
+         before="\tfeed_happens(arg, EVENT_FULL);\n",
+         after="\tfeed_happens(arg, EVENT_RECORDED);\n",
+         tests=["test_feed"]),
+    Rule(name="nothing is started under a hold",
+         of="promise 4",
+         file="ledger/task.c",
+         before="\tif (is_held)\n"
+                '\t\treturn answer_fail(a, "held", "a hold stands");\n',
+         after="",
+         tests=["test_ledger_hold"]),
+    Rule(name="nothing under a hold is offered",
+         of="promise 4",
+         file="ledger/statements.def",
+         before='    " AND NOT EXISTS (SELECT 1 FROM hold_marker)"\n'
+                '    " AND NOT " IS_CONVERSATION_BUSY("e")\n',
+         after='    " AND NOT " IS_CONVERSATION_BUSY("e")\n',
+         tests=["test_ledger_hold"]),
+    Rule(name="a second death is the last",
+         of="poison",
+         file="ledger/quarantine.c",
+         before="#define DEATHS_MOST 2",
+         after="#define DEATHS_MOST 3",
+         tests=[POISON + "test_a_record_that_hangs_the_ledger",
+                POISON + "test_a_launch_that_hangs_the_ledger",
+                POISON + "test_both_may_die"]),
+    Rule(name="an outside kill does not count",
+         of="poison",
+         file="supervisor/child.c",
+         before="\t\tif (end->si_status == own[i])\n"
+                "\t\t\treturn true;\n"
+                "\t}\n"
+                "\treturn false;",
+         after="\t\tif (end->si_status == own[i])\n"
+               "\t\t\treturn true;\n"
+               "\t}\n"
+               "\treturn true;",
+         tests=[POISON + "test_an_outside_kill_does_not_count"]),
+    Rule(name="the disk's fault does not count",
+         of="poison",
+         file="supervisor/child.c",
+         before=" && end->si_status != EXIT_STORAGE;",
+         after=";",
+         tests=[POISON + "test_the_disks_fault_does_not_count"]),
+    Rule(name="a suspect goes alone",
+         of="poison",
+         file="intake/admission.c",
+         before="\ta->is_alone = u->suspect && !in_hand;\n",
+         after="",
+         tests=[POISON + "test_a_record_that_ends_intake[6]"]),
+    Rule(name="a hung role is ended",
+         of="poison",
+         file="supervisor/watchdog.c",
+         before="\tchild_happens(c, CHILD_SILENT);\n",
+         after="",
+         tests=[POISON + "test_the_outbox_hangs"]),
+    Rule(name="what runs is not settled by hand",
+         of="promise 5",
+         file="supervisor/decisions.c",
+         before="\tif (runs != NULL)\n",
+         after="\tif (false)\n",
+         tests=[MATRIX + "test_r21_r22_a_group_without_its_leader[claude]"]),
+    Rule(name="a token is looked at before an argument",
+         of="T81",
+         file="mcpd/call.c",
+         before="\tif (reply->type == MSG_FAILED)\n"
+                "\t\tcall_answer(call, refusal_of(&reply->failed), true);\n"
+                "\telse\n"
+                "\t\tcall->then(call);",
+         after="\tcall->then(call);",
+         tests=["test_mcp_domain"]),
 ]
