@@ -10,6 +10,7 @@ import subprocess
 
 import pytest
 
+import harness
 import killat
 import stories
 import surroundings
@@ -134,3 +135,29 @@ def test_a_message_without_its_receipt(clock, make_connector, name):
     notice, = stories.notices(evidence, event_id)
     assert notice["state"] == FOUND[name]
     assert len(evidence.messages) == 1
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_decision_after_the_step(clock, make_connector, name):
+    """It is never dated before the outcome that it decides (T64), so what it
+    answers stays answered, and what it has run is told of once more.
+    """
+    connector = stories.begin(make_connector, script={
+        "default": ["get", "ack-id", "fail"]})
+    event_id, _ = stories.mention(connector)
+    first = stories.settle(connector, stories.new_needles())
+    clock.step(STEPS[name])
+    decided = connector.connectctl("redispatch", str(event_id))
+    assert decided.returncode == 0, decided.stderr
+    harness.wait_for(lambda: len(connector.query(
+        "SELECT 1 FROM attempts WHERE state = 'ended'")) == 2,
+        what="the second attempt's end")
+    evidence = stories.settle(connector, stories.new_needles())
+    decision, = evidence.rows["decisions"]
+    old, = first.of_event("task_events", event_id)
+    assert decision["decided_at"] >= old["completed_at"]
+    assert [r["outcome"] for r in evidence.of_event(
+        "task_events", event_id)] == ["failed", "failed"]
+    told = [(r["kind"], r["state"]) for r in evidence.rows["outbox"]]
+    assert told == [("guard_ack", "canceled"), ("completion", "sent"),
+                    ("retraction", "sent"), ("completion", "sent")]
