@@ -1,7 +1,7 @@
 #include <sys/queue.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/descriptors.h"
 #include "common/link.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
@@ -23,9 +24,8 @@
 #define CHUNK_MAX 65536
 #define FDS_WAITING_MAX 64
 
-#ifndef MSG_CMSG_CLOEXEC
-#define MSG_CMSG_CLOEXEC 0
-#endif
+static_assert(FRAME_FDS_MAX <= DESCRIPTORS_MOST,
+    "a frame's descriptors come with one piece of it");
 
 /* Bytes to be written; descriptors leave with the first of them. */
 struct chunk {
@@ -223,35 +223,12 @@ link_send(struct link *link, struct msg *m)
 	link_send_frame(link, &f);
 }
 
-/* One sendmsg; descriptors go with the first bytes of their chunk. */
-static ssize_t
-chunk_write(int fd, struct chunk *c)
-{
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int) * FRAME_FDS_MAX)];
-	} control = {.bytes = {0}};
-	struct iovec iov = {c->bytes + c->done, c->len - c->done};
-	struct msghdr mh = {.msg_iov = &iov, .msg_iovlen = 1};
-	struct cmsghdr *cmsg;
-
-	if (c->fd_count != 0) {
-		mh.msg_control = control.bytes;
-		mh.msg_controllen = CMSG_SPACE(sizeof(int) * c->fd_count);
-		cmsg = CMSG_FIRSTHDR(&mh);
-		cmsg->cmsg_level = SOL_SOCKET;
-		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(sizeof(int) * c->fd_count);
-		memcpy(CMSG_DATA(cmsg), c->fds, sizeof(int) * c->fd_count);
-	}
-	return sendmsg(fd, &mh, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
 /* True when the chunk is away and the next may follow. */
 static bool
 link_write_one(struct link *link, struct chunk *c)
 {
-	ssize_t n = chunk_write(link->fd, c);
+	ssize_t n = descriptors_send(link->fd, c->bytes + c->done,
+	    c->len - c->done, c->fds, c->fd_count, MSG_DONTWAIT);
 
 	if (n == -1)
 		return errno == EINTR;
@@ -304,69 +281,52 @@ link_on_writable(evutil_socket_t fd, short what, void *arg)
 
 /* ---- reading ---------------------------------------------------------- */
 
-/* Keep descriptors for the frame whose bytes they came with. -1: too many. */
-static int
-link_take_fds(struct link *link, struct msghdr *mh)
+/*
+ * As descriptors_receive(), into SIZE bytes of room behind what is read so far;
+ * the descriptors wait for the frame that they came with.
+ */
+static ssize_t
+link_read(struct link *link, size_t size)
 {
-	struct cmsghdr *cmsg;
-	size_t n, i;
-	int fd, rc = (mh->msg_flags & MSG_CTRUNC) != 0 ? -1 : 0;
+	int fds[FRAME_FDS_MAX];
+	ssize_t n = descriptors_receive(link->fd, link->in + link->in_len, size,
+	    fds, FRAME_FDS_MAX, MSG_DONTWAIT);
+	size_t i;
 
-	for (cmsg = CMSG_FIRSTHDR(mh); cmsg != NULL;
-	     cmsg = CMSG_NXTHDR(mh, cmsg)) {
-		if (cmsg->cmsg_level != SOL_SOCKET ||
-		    cmsg->cmsg_type != SCM_RIGHTS)
+	if (n > 0)
+		link->in_len += (size_t)n;
+	for (i = 0; i < FRAME_FDS_MAX && fds[i] != -1; i++) {
+		if (link->fd_count < FDS_WAITING_MAX) {
+			link->fds[link->fd_count++] = fds[i];
 			continue;
-		n = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (i = 0; i < n; i++) {
-			memcpy(
-			    &fd, CMSG_DATA(cmsg) + i * sizeof(int), sizeof(fd));
-			(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
-			if (link->fd_count < FDS_WAITING_MAX) {
-				link->fds[link->fd_count++] = fd;
-				continue;
-			}
-			(void)close(fd);
-			rc = -1;
 		}
+		(void)close(fds[i]);
+		errno = EBADMSG;
+		n = -1;
 	}
-	return rc;
+	return n;
 }
 
 /* >0 bytes came, 0 nothing now, -1 it is over (eof set, or a text). */
 static ssize_t
 link_receive(struct link *link, const char **text)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int) * FRAME_FDS_MAX)];
-	} control;
-	struct iovec iov;
-	struct msghdr mh = {.msg_iov = &iov,
-	    .msg_iovlen = 1,
-	    .msg_control = control.bytes,
-	    .msg_controllen = sizeof(control.bytes)};
 	ssize_t n;
 
 	if (link->in_room - link->in_len < FRAME_MAX) {
 		link->in_room = link->in_len + 2 * FRAME_MAX;
 		link->in = xreallocarray(link->in, 1, link->in_room);
 	}
-	iov.iov_base = link->in + link->in_len;
-	iov.iov_len = link->in_room - link->in_len;
-	n = recvmsg(link->fd, &mh, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	n = link_read(link, link->in_room - link->in_len);
+	if (n > 0)
+		return n;
 	if (n == -1 && (errno == EAGAIN || errno == EINTR))
 		return 0;
-	if (n <= 0) {
-		link->eof = true;
-		return -1;
-	}
-	link->in_len += (size_t)n;
-	if (link_take_fds(link, &mh) == -1) {
+	if (n == -1 && errno == EBADMSG)
 		*text = "a descriptor was lost";
-		return -1;
-	}
-	return n;
+	else
+		link->eof = true;
+	return -1;
 }
 
 /* The first frame's length once its header is whole and sane; 0: not yet. */
@@ -526,37 +486,25 @@ link_resume(struct link *link)
 
 /* For link_read_one(): the bytes of exactly one frame, no more. */
 static int
-read_exact(
-    int fd, struct link *tmp, size_t want, int64_t until, struct error *e)
+read_exact(struct link *tmp, size_t want, int64_t until, struct error *e)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int) * FRAME_FDS_MAX)];
-	} control;
-	struct pollfd pfd = {.fd = fd, .events = POLLIN};
+	struct pollfd pfd = {.fd = tmp->fd, .events = POLLIN};
 	int64_t left;
 	ssize_t n;
 
 	while (tmp->in_len < want) {
-		struct iovec iov = {tmp->in + tmp->in_len, want - tmp->in_len};
-		struct msghdr mh = {.msg_iov = &iov,
-		    .msg_iovlen = 1,
-		    .msg_control = control.bytes,
-		    .msg_controllen = sizeof(control.bytes)};
-
 		left = until - clock_monotonic_ms();
 		if (left <= 0 || poll(&pfd, 1, (int)left) == 0)
 			return error_set(e, "no message in time");
-		n = recvmsg(fd, &mh, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+		n = link_read(tmp, want - tmp->in_len);
 		if (n == -1 && (errno == EAGAIN || errno == EINTR))
 			continue;
+		if (n == -1 && errno == EBADMSG)
+			return error_set(e, "a descriptor was lost");
 		if (n == -1)
 			return error_errno(e, "recvmsg");
 		if (n == 0)
 			return error_set(e, "closed before its first message");
-		tmp->in_len += (size_t)n;
-		if (link_take_fds(tmp, &mh) == -1)
-			return error_set(e, "a descriptor was lost");
 	}
 	return 0;
 }
@@ -571,7 +519,7 @@ link_read_one(int fd, enum role_id self, enum role_id peer, int timeout_ms,
 	struct frame_header h;
 	struct msg *m = NULL;
 
-	if (read_exact(fd, &tmp, FRAME_HEADER_SIZE, until, e) == -1)
+	if (read_exact(&tmp, FRAME_HEADER_SIZE, until, e) == -1)
 		goto out;
 	frame_header_read(bytes, &h);
 	if (h.body_len > FRAME_MAX - FRAME_HEADER_SIZE ||
@@ -579,8 +527,7 @@ link_read_one(int fd, enum role_id self, enum role_id peer, int timeout_ms,
 		(void)error_set(e, "%s: not its to send", msg_name(h.type));
 		goto out;
 	}
-	if (read_exact(fd, &tmp, FRAME_HEADER_SIZE + h.body_len, until, e) ==
-	    -1)
+	if (read_exact(&tmp, FRAME_HEADER_SIZE + h.body_len, until, e) == -1)
 		goto out;
 	m = link_decode(&tmp, 0, tmp.in_len, e);
 out:

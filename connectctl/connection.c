@@ -2,12 +2,12 @@
 #include <sys/un.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/descriptors.h"
 #include "common/exit.h"
 #include "common/json.h"
 #include "common/xmalloc.h"
@@ -182,41 +182,22 @@ connection_take_fd(struct connection *c)
 	return fd;
 }
 
-/* Of several descriptors the last one is kept. */
-static void
-descriptor_keep(struct connection *c, struct msghdr *mh)
-{
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(mh);
-
-	if (cmsg == NULL || cmsg->cmsg_level != SOL_SOCKET ||
-	    cmsg->cmsg_type != SCM_RIGHTS ||
-	    cmsg->cmsg_len != CMSG_LEN(sizeof(c->came)))
-		return;
-	if (c->came != -1)
-		(void)close(c->came);
-	memcpy(&c->came, CMSG_DATA(cmsg), sizeof(c->came));
-	(void)fcntl(c->came, F_SETFD, FD_CLOEXEC);
-}
-
+/* Of those that come with several pieces the last one is kept. */
 static ssize_t
 connection_read(struct connection *c)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec iov = {c->bytes + c->len, c->size - c->len};
-	struct msghdr mh = {.msg_iov = &iov,
-	    .msg_iovlen = 1,
-	    .msg_control = control.bytes,
-	    .msg_controllen = sizeof(control.bytes)};
 	ssize_t n;
+	int fd;
 
 	do
-		n = recvmsg(c->fd, &mh, 0);
+		n = descriptors_receive(
+		    c->fd, c->bytes + c->len, c->size - c->len, &fd, 1, 0);
 	while (n == -1 && errno == EINTR);
-	if (n > 0)
-		descriptor_keep(c, &mh);
+	if (fd == -1)
+		return n;
+	if (c->came != -1)
+		(void)close(c->came);
+	c->came = fd;
 	return n;
 }
 

@@ -1,15 +1,12 @@
 #include <sys/socket.h>
-#include <sys/uio.h>
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/descriptors.h"
 #include "common/exit.h"
 #include "common/log.h"
 #include "common/process.h"
@@ -20,47 +17,25 @@
 /* It reads a small file and connects on this machine. */
 #define ANSWER_MS 5000
 
-union control {
-	struct cmsghdr align;
-	char bytes[CMSG_SPACE(sizeof(int))];
-};
-
 /* ---- in the child ------------------------------------------------------- */
 
-/* What was asked, and with it the connection if there is one. */
-static int
-answer_send(unsigned char asked, int fd)
-{
-	union control control = {.bytes = {0}};
-	struct iovec iov = {&asked, 1};
-	struct msghdr mh = {.msg_iov = &iov, .msg_iovlen = 1};
-	struct cmsghdr *cmsg;
-
-	if (fd != -1) {
-		mh.msg_control = control.bytes;
-		mh.msg_controllen = sizeof(control.bytes);
-		cmsg = CMSG_FIRSTHDR(&mh);
-		cmsg->cmsg_level = SOL_SOCKET;
-		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(sizeof(fd));
-		memcpy(CMSG_DATA(cmsg), &fd, sizeof(fd));
-	}
-	return sendmsg(SOCKET_FD, &mh, MSG_NOSIGNAL) == 1 ? 0 : -1;
-}
-
-/* Why there is none is said on standard error, once for each asking. */
+/*
+ * The answer is what was asked, and with it the connection if there is one; if
+ * not, why is said on standard error, once for each asking.
+ */
 static _Noreturn void
 opener_run(const char *dir)
 {
 	unsigned char asked;
 	struct error e;
-	int fd, rc = 0;
+	ssize_t sent = 1;
+	int fd;
 
-	while (rc == 0 && read(SOCKET_FD, &asked, 1) == 1) {
+	while (sent == 1 && read(SOCKET_FD, &asked, 1) == 1) {
 		fd = reach_connect(dir, &e);
 		if (fd == -1)
 			log_warnx("%s", e.text);
-		rc = answer_send(asked, fd);
+		sent = descriptors_send(SOCKET_FD, &asked, 1, &fd, 1, 0);
 		if (fd != -1)
 			(void)close(fd);
 	}
@@ -111,31 +86,6 @@ opener_start(const char *dir, void (*forget)(void), struct error *e)
 	return -1;
 }
 
-/* False: nothing came, and nothing will. */
-static bool
-answer_receive(int opener, unsigned char *asked, int *fd)
-{
-	union control control;
-	struct iovec iov = {asked, 1};
-	struct msghdr mh = {.msg_iov = &iov,
-	    .msg_iovlen = 1,
-	    .msg_control = control.bytes,
-	    .msg_controllen = sizeof(control.bytes)};
-	struct cmsghdr *cmsg;
-
-	*fd = -1;
-	if (recvmsg(opener, &mh, MSG_DONTWAIT) != 1)
-		return false;
-	cmsg = CMSG_FIRSTHDR(&mh);
-	if (cmsg != NULL && cmsg->cmsg_level == SOL_SOCKET &&
-	    cmsg->cmsg_type == SCM_RIGHTS &&
-	    cmsg->cmsg_len == CMSG_LEN(sizeof(*fd)))
-		memcpy(fd, CMSG_DATA(cmsg), sizeof(*fd));
-	if (*fd != -1)
-		(void)fcntl(*fd, F_SETFD, FD_CLOEXEC);
-	return true;
-}
-
 /* The answer to an earlier question, which came too late, is none. */
 int
 opener_ask(int opener)
@@ -151,7 +101,7 @@ opener_ask(int opener)
 		return -1;
 	while ((left = until - clock_monotonic_ms()) > 0 &&
 	    poll(&pfd, 1, (int)left) == 1 &&
-	    answer_receive(opener, &asked, &fd)) {
+	    descriptors_receive(opener, &asked, 1, &fd, 1, MSG_DONTWAIT) == 1) {
 		if (asked == serial)
 			return fd;
 		if (fd != -1)

@@ -1,5 +1,4 @@
 #include <sys/socket.h>
-#include <sys/uio.h>
 
 #include <errno.h>
 #include <event2/buffer.h>
@@ -9,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/descriptors.h"
 #include "common/json.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
@@ -66,28 +66,6 @@ client_is_quiet(const struct client *client)
 }
 
 /* At once, past the stream: it knows of bytes only. */
-static bool
-send_with_fd(int socket, const char *bytes, size_t len, int fd)
-{
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = {.bytes = {0}};
-	struct iovec iov = {(void *)(uintptr_t)bytes, len};
-	struct msghdr mh = {.msg_iov = &iov,
-	    .msg_iovlen = 1,
-	    .msg_control = control.bytes,
-	    .msg_controllen = sizeof(control.bytes)};
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&mh);
-
-	cmsg->cmsg_level = SOL_SOCKET;
-	cmsg->cmsg_type = SCM_RIGHTS;
-	cmsg->cmsg_len = CMSG_LEN(sizeof(fd));
-	memcpy(CMSG_DATA(cmsg), &fd, sizeof(fd));
-	return sendmsg(socket, &mh, MSG_NOSIGNAL | MSG_DONTWAIT) ==
-	    (ssize_t)len;
-}
-
 void
 client_reply_fd(struct client *client, const char *data, size_t len, int fd)
 {
@@ -98,8 +76,9 @@ client_reply_fd(struct client *client, const char *data, size_t len, int fd)
 	buffer_add_text(&b, "{\"ok\":true,\"data\":");
 	buffer_add(&b, data, len);
 	buffer_add_text(&b, "}\n");
-	is_sent =
-	    client_is_quiet(client) && send_with_fd(socket, b.bytes, b.len, fd);
+	is_sent = client_is_quiet(client) &&
+	    descriptors_send(socket, b.bytes, b.len, &fd, 1, MSG_DONTWAIT) ==
+		(ssize_t)b.len;
 	(void)close(fd);
 	buffer_free(&b);
 	if (is_sent)

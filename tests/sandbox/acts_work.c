@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/descriptors.h"
 #include "common/spill.h"
 #include "tests/sandbox/acts.h"
 #include "tests/sandbox/scene.h"
@@ -91,26 +92,13 @@ act_work_memfd(void)
 int
 act_work_pass_descriptor(void)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = {.bytes = {0}};
 	char byte = 'x';
-	struct iovec iov = {&byte, 1};
-	struct msghdr mh = {.msg_iov = &iov,
-	    .msg_iovlen = 1,
-	    .msg_control = control.bytes,
-	    .msg_controllen = sizeof(control.bytes)};
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&mh);
+	int came;
 
-	cmsg->cmsg_level = SOL_SOCKET;
-	cmsg->cmsg_type = SCM_RIGHTS;
-	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(cmsg), &scene.file, sizeof(int));
-	if (sendmsg(scene.pair[0], &mh, 0) != 1 ||
-	    recvmsg(scene.pair[1], &mh, MSG_CMSG_CLOEXEC) != 1)
+	if (descriptors_send(scene.pair[0], &byte, 1, &scene.file, 1, 0) != 1 ||
+	    descriptors_receive(scene.pair[1], &byte, 1, &came, 1, 0) != 1)
 		return errno;
-	return CMSG_FIRSTHDR(&mh) != NULL ? 0 : EIO;
+	return came != -1 ? 0 : EIO;
 }
 
 /* What curl's resolver thread does. */

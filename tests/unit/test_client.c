@@ -16,6 +16,7 @@
 
 #include "common/build_id.h"
 #include "common/clock.h"
+#include "common/descriptors.h"
 #include "supervisor/settings.h"
 #include "tests/unit/control_world.h"
 
@@ -327,28 +328,16 @@ test_slow_follower_is_dropped(void **arg)
 static int
 read_with_fd(int fd, char *line, size_t size)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec iov = {line, size - 1};
-	struct msghdr mh = {.msg_iov = &iov,
-	    .msg_iovlen = 1,
-	    .msg_control = control.bytes,
-	    .msg_controllen = sizeof(control.bytes)};
-	struct cmsghdr *cmsg;
 	ssize_t n = -1;
 	int i, came = -1;
 
 	for (i = 0; i < 1000 && n == -1; i++) {
 		settle();
-		n = recvmsg(fd, &mh, MSG_DONTWAIT);
+		n = descriptors_receive(
+		    fd, line, size - 1, &came, 1, MSG_DONTWAIT);
 	}
 	assert_true(n > 0);
 	line[n] = '\0';
-	cmsg = CMSG_FIRSTHDR(&mh);
-	if (cmsg != NULL && cmsg->cmsg_type == SCM_RIGHTS)
-		memcpy(&came, CMSG_DATA(cmsg), sizeof(came));
 	return came;
 }
 

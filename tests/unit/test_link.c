@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "common/descriptors.h"
 #include "common/link.h"
 #include "common/xmalloc.h"
 
@@ -265,25 +266,10 @@ surplus_descriptors_break(void **state)
 	struct msg m = a_record(1);
 	struct frame f;
 	struct error e;
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec iov;
-	struct msghdr mh = {.msg_iov = &iov,
-	    .msg_iovlen = 1,
-	    .msg_control = control.bytes,
-	    .msg_controllen = sizeof(control.bytes)};
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&mh);
 
 	assert_int_equal(0, frame_encode(&m, &f, &e));
-	iov.iov_base = f.bytes;
-	iov.iov_len = f.len;
-	cmsg->cmsg_level = SOL_SOCKET;
-	cmsg->cmsg_type = SCM_RIGHTS;
-	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(cmsg), &p->raw, sizeof(int));
-	assert_int_equal((ssize_t)f.len, sendmsg(p->raw, &mh, 0));
+	assert_int_equal((ssize_t)f.len,
+	    descriptors_send(p->raw, f.bytes, f.len, &p->raw, 1, 0));
 	turn(p);
 	assert_int_equal(LINK_BROKEN, p->b.why);
 	assert_string_equal("a surplus descriptor", p->b.text);
