@@ -1,9 +1,6 @@
-
 #include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/log.h"
 #include "common/random.h"
@@ -11,7 +8,6 @@
 #include "dispatcher/attempt.h"
 
 static void attempt_enter(struct attempt *a, enum attempt_state state);
-static void attempt_ticker_begin(struct attempt *a);
 
 /* ---- actions: what an event does in a state ---------------------------- */
 
@@ -25,24 +21,6 @@ decide(struct attempt *a, const char *stop)
 {
 	if (a->stop[0] == '\0')
 		a->stop = stop;
-}
-
-static void
-attempt_free(struct attempt *a)
-{
-	LIST_REMOVE(a, entry);
-	session_close(a);
-	if (a->token != -1)
-		(void)close(a->token);
-	if (a->timer != NULL)
-		event_free(a->timer);
-	if (a->deadline != NULL)
-		event_free(a->deadline);
-	if (a->ticker != NULL)
-		event_free(a->ticker);
-	free(a->trigger);
-	free(a->url);
-	free(a);
 }
 
 /* The launch was refused: nothing of this attempt exists. */
@@ -474,44 +452,6 @@ attempt_event(struct attempt *a, enum attempt_event event)
 		actions[a->state][event](a);
 }
 
-/* ---- time --------------------------------------------------------------- */
-
-static void
-on_timer(evutil_socket_t fd, short what, void *arg)
-{
-	attempt_event(arg, EV_TIMER);
-}
-
-static void
-on_deadline(evutil_socket_t fd, short what, void *arg)
-{
-	attempt_event(arg, EV_DEADLINE);
-}
-
-/* Only a turn is told of: what ends is not still running. */
-static void
-on_ticker(evutil_socket_t fd, short what, void *arg)
-{
-	struct attempt *a = arg;
-
-	if (a->state < AT_TURN || a->state > AT_CUTTING)
-		return;
-	attempt_note_still_running(a);
-	attempt_ticker_begin(a);
-}
-
-static void
-attempt_timer(struct attempt *a, struct event **timer,
-    event_callback_fn callback, int64_t ms)
-{
-	struct timeval tv = {ms / 1000, ms % 1000 * 1000};
-
-	if (*timer == NULL)
-		*timer = event_new(a->d->role.base, -1, 0, callback, a);
-	if (*timer == NULL || event_add(*timer, &tv) == -1)
-		fatalx("%s: no timer", a->id);
-}
-
 /* How long a state may wait by itself; the others wait for an answer. */
 static int64_t
 state_bound(const struct attempt *a)
@@ -528,51 +468,15 @@ state_bound(const struct attempt *a)
 static void
 attempt_enter(struct attempt *a, enum attempt_state state)
 {
-	int64_t bound;
-
 	/* What an earlier state asked decides nothing any more. */
 	if (a->asked != NULL)
 		peer_forget(a->asked, a->request);
 	a->asked = NULL;
 	a->state = state;
-	bound = state_bound(a);
-	if (bound != 0)
-		attempt_timer(a, &a->timer, on_timer, bound);
-	else if (a->timer != NULL)
-		(void)event_del(a->timer);
+	attempt_wait(a, state_bound(a));
 }
 
-/* From the launch on, start-up included (dispatch.md 6). */
-void
-attempt_deadline_begin(struct attempt *a)
-{
-	attempt_timer(
-	    a, &a->deadline, on_deadline, a->d->role.config->deadline_ms);
-}
-
-/* From the first prompt on; a further one does not begin it anew. */
-static void
-attempt_ticker_begin(struct attempt *a)
-{
-	if (a->ticker == NULL || !event_pending(a->ticker, EV_TIMEOUT, NULL))
-		attempt_timer(a, &a->ticker, on_ticker,
-		    dispatcher_limit(a->d, LIMIT_still_running));
-}
-
-/* ---- making and finding ------------------------------------------------- */
-
-static struct attempt *
-attempt_new(struct dispatcher *d, const char *id)
-{
-	struct attempt *a = xcalloc(1, sizeof(*a));
-
-	a->d = d;
-	a->stop = "";
-	a->token = a->pidfd = -1;
-	(void)snprintf(a->id, sizeof(a->id), "%s", id);
-	LIST_INSERT_HEAD(&d->attempts, a, entry);
-	return a;
-}
+/* ---- its first states ---------------------------------------------------- */
 
 /* att_ and 24 hex digits of 12 random bytes. */
 static void
@@ -616,63 +520,6 @@ attempt_recover(struct dispatcher *d, const struct msg_live *live)
 	a->task_id = live->task_id;
 	a->project_id = live->project_id;
 	attempt_end(a, dispatcher_limit(d, LIMIT_recover_grace));
-}
-
-struct attempt *
-attempt_find(struct dispatcher *d, const char *id)
-{
-	struct attempt *a;
-
-	LIST_FOREACH (a, &d->attempts, entry) {
-		if (strcmp(a->id, id) == 0)
-			return a;
-	}
-	return NULL;
-}
-
-static int64_t
-attempts_counted(const struct dispatcher *d, bool held_only)
-{
-	const struct attempt *a;
-	int64_t n = 0;
-
-	LIST_FOREACH (a, &d->attempts, entry)
-		n += !held_only || a->state == AT_HELD;
-	return n;
-}
-
-int64_t
-attempts_count(const struct dispatcher *d)
-{
-	return attempts_counted(d, false);
-}
-
-int64_t
-attempts_held(const struct dispatcher *d)
-{
-	return attempts_counted(d, true);
-}
-
-void
-attempts_join(struct dispatcher *d)
-{
-	struct attempt *a;
-
-	LIST_FOREACH (a, &d->attempts, entry) {
-		if (a->state >= AT_KEYING && a->state <= AT_TURN)
-			attempt_join_beside(a);
-	}
-}
-
-void
-attempts_shutdown(struct dispatcher *d)
-{
-	struct attempt *a, *next;
-
-	for (a = LIST_FIRST(&d->attempts); a != NULL; a = next) {
-		next = LIST_NEXT(a, entry);
-		attempt_event(a, EV_SHUTDOWN);
-	}
 }
 
 void

@@ -1,6 +1,7 @@
 /*
- * One attempt, from LAUNCH to its settlement: the state table (attempt.c) and
- * the talk with its agent (session.c).
+ * One attempt, from LAUNCH to its settlement: the state table (attempt.c), its
+ * timers (timers.c) and the talk with its agent (session.c); and all that there
+ * are (attempts.c).
  */
 #ifndef DISPATCHER_ATTEMPT_H
 #define DISPATCHER_ATTEMPT_H
@@ -101,6 +102,17 @@ void attempt_start(struct dispatcher *d, int64_t event_id);
 /* One that an earlier dispatcher left: end its tree, settle as lost. */
 void attempt_recover(struct dispatcher *d, const struct msg_live *live);
 void attempt_event(struct attempt *a, enum attempt_event event);
+/* Hand the token at hand to a new mcpd (AT_KEYING). */
+void attempt_key(struct attempt *a);
+void attempt_worker_exited(
+    struct attempt *a, const struct msg_worker_exited *said);
+
+/* ---- attempts.c --------------------------------------------------------- */
+
+/* ID is copied. In the dispatcher's list until it is freed. */
+struct attempt *attempt_new(struct dispatcher *d, const char *id);
+/* Closes what it holds; who must know that it is over is told by others. */
+void attempt_free(struct attempt *a);
 struct attempt *attempt_find(struct dispatcher *d, const char *id);
 /* Those that take a worker's place: all that are not settled. */
 int64_t attempts_count(const struct dispatcher *d);
@@ -108,11 +120,16 @@ int64_t attempts_held(const struct dispatcher *d);
 /* New work came: what belongs to a running task's conversation joins it. */
 void attempts_join(struct dispatcher *d);
 void attempts_shutdown(struct dispatcher *d);
+
+/* ---- timers.c ----------------------------------------------------------- */
+
+/* EV_TIMER in MS milliseconds instead of whenever it was to come; 0: never. */
+void attempt_wait(struct attempt *a, int64_t ms);
+/* EV_DEADLINE: from the launch on, start-up included (dispatch.md 6). */
 void attempt_deadline_begin(struct attempt *a);
-/* Hand the token at hand to a new mcpd (AT_KEYING). */
-void attempt_key(struct attempt *a);
-void attempt_worker_exited(
-    struct attempt *a, const struct msg_worker_exited *said);
+/* From the first prompt on; a further one does not begin it anew. */
+void attempt_ticker_begin(struct attempt *a);
+void attempt_timers_free(struct attempt *a);
 
 /* ---- ask.c -------------------------------------------------------------- */
 

@@ -6,6 +6,8 @@
  *	pass.c		what starts, and when
  *	recover.c	what an earlier dispatcher left
  *	attempt.c	an attempt's life: the state table
+ *	timers.c	what it waits for, and for how long
+ *	attempts.c	all attempts there are
  *	ask.c		what it asks of ledger and supervisor
  *	follow.c	what joins its conversation meanwhile
  *	adopt.c		what a worker posted that did not say so

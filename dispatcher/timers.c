@@ -1,0 +1,73 @@
+#include "common/log.h"
+#include "dispatcher/attempt.h"
+
+static void
+on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	attempt_event(arg, EV_TIMER);
+}
+
+static void
+on_deadline(evutil_socket_t fd, short what, void *arg)
+{
+	attempt_event(arg, EV_DEADLINE);
+}
+
+/* Only a turn is told of: what ends is not still running. */
+static void
+on_ticker(evutil_socket_t fd, short what, void *arg)
+{
+	struct attempt *a = arg;
+
+	if (a->state < AT_TURN || a->state > AT_CUTTING)
+		return;
+	attempt_note_still_running(a);
+	attempt_ticker_begin(a);
+}
+
+static void
+timer_begin(struct attempt *a, struct event **timer, event_callback_fn callback,
+    int64_t ms)
+{
+	struct timeval tv = {ms / 1000, ms % 1000 * 1000};
+
+	if (*timer == NULL)
+		*timer = event_new(a->d->role.base, -1, 0, callback, a);
+	if (*timer == NULL || event_add(*timer, &tv) == -1)
+		fatalx("%s: no timer", a->id);
+}
+
+void
+attempt_wait(struct attempt *a, int64_t ms)
+{
+	if (ms != 0)
+		timer_begin(a, &a->timer, on_timer, ms);
+	else if (a->timer != NULL)
+		(void)event_del(a->timer);
+}
+
+void
+attempt_deadline_begin(struct attempt *a)
+{
+	timer_begin(
+	    a, &a->deadline, on_deadline, a->d->role.config->deadline_ms);
+}
+
+void
+attempt_ticker_begin(struct attempt *a)
+{
+	if (a->ticker == NULL || !event_pending(a->ticker, EV_TIMEOUT, NULL))
+		timer_begin(a, &a->ticker, on_ticker,
+		    dispatcher_limit(a->d, LIMIT_still_running));
+}
+
+void
+attempt_timers_free(struct attempt *a)
+{
+	if (a->timer != NULL)
+		event_free(a->timer);
+	if (a->deadline != NULL)
+		event_free(a->deadline);
+	if (a->ticker != NULL)
+		event_free(a->ticker);
+}
