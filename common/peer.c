@@ -1,5 +1,3 @@
-#include <sys/queue.h>
-
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,28 +5,10 @@
 #include <unistd.h>
 
 #include "common/build_id.h"
-#include "common/clock.h"
 #include "common/log.h"
 #include "common/peer.h"
+#include "common/requests.h"
 #include "common/xmalloc.h"
-
-#define RETRY_FIRST_MS 50
-#define RETRY_MOST_MS 1000
-
-/* A request from its first sending to its answer. */
-struct pending {
-	TAILQ_ENTRY(pending) entry;
-	uint64_t id;
-	enum msg_type type;
-	struct frame frame;
-	peer_answer answer; /* NULL: forgotten */
-	void *arg;
-	int64_t not_before; /* monotonic ms */
-	int tries;          /* answered `unavailable` so often */
-	int64_t record;     /* the event that it is to move; 0: none */
-	bool is_suspect;    /* unanswered at a death: it goes alone */
-};
-TAILQ_HEAD(pending_list, pending);
 
 struct peer {
 	struct event_base *base;
@@ -45,10 +25,7 @@ struct peer {
 	int next_fd;    /* a link that waits for the present one's end */
 	int64_t next_generation;
 	char death[DEATH_ID_LEN + 1]; /* that the next link follows */
-	struct pending_list sent, waiting;
-	size_t sent_count, waiting_count;
-	size_t suspects; /* of both lists */
-	uint64_t next_id;
+	struct requests requests;
 	struct event *retry;
 };
 
@@ -81,61 +58,11 @@ peer_new(struct event_base *base, enum role_id self, enum role_id role,
 	peer->ops = ops;
 	peer->arg = arg;
 	peer->next_fd = -1;
-	peer->next_id = 1;
-	TAILQ_INIT(&peer->sent);
-	TAILQ_INIT(&peer->waiting);
+	requests_init(&peer->requests, self, role);
 	peer->retry = event_new(base, -1, 0, peer_on_retry, peer);
 	if (peer->retry == NULL)
 		fatalx("peer %s: no event", role_name(role));
 	return peer;
-}
-
-/* The record that it is to move, which makes the ledger read it; or 0. */
-static int64_t
-msg_record(const struct msg *m)
-{
-	if (m->type == MSG_VERDICT)
-		return m->verdict.event_id;
-	return m->type == MSG_LAUNCH ? m->launch.event_id : 0;
-}
-
-/* In no list yet. */
-static struct pending *
-pending_new(struct peer *peer, struct msg *m, peer_answer answer, void *arg)
-{
-	struct pending *p = xcalloc(1, sizeof(*p));
-	struct error e;
-
-	if (!msg_is_request(m->type) ||
-	    !msg_permitted(m->type, peer->self, peer->role))
-		fatalx("%s: not ours to ask of %s", msg_name(m->type),
-		    role_name(peer->role));
-	m->request = p->id = peer->next_id++;
-	p->type = m->type;
-	p->answer = answer;
-	p->arg = arg;
-	p->record = msg_record(m);
-	if (frame_encode(m, &p->frame, &e) == -1)
-		fatalx("%s", e.text);
-	return p;
-}
-
-static void
-pending_free(struct pending *p)
-{
-	frame_free(&p->frame);
-	free(p);
-}
-
-static void
-pending_drop(struct pending_list *list)
-{
-	struct pending *p;
-
-	while ((p = TAILQ_FIRST(list)) != NULL) {
-		TAILQ_REMOVE(list, p, entry);
-		pending_free(p);
-	}
 }
 
 void
@@ -146,8 +73,7 @@ peer_free(struct peer *peer)
 	link_free(peer->link);
 	if (peer->next_fd != -1)
 		(void)close(peer->next_fd);
-	pending_drop(&peer->sent);
-	pending_drop(&peer->waiting);
+	requests_drop(&peer->requests);
 	event_free(peer->retry);
 	free(peer);
 }
@@ -230,40 +156,6 @@ peer_mourn(struct peer *peer, const char *death)
 		(void)snprintf(peer->death, sizeof(peer->death), "%s", death);
 }
 
-/* First the death is counted, then what may have caused it is repeated. */
-static void
-peer_suspect_sent(struct peer *peer)
-{
-	struct pending *first = TAILQ_FIRST(&peer->sent), *p, *count;
-	struct msg m = {.type = MSG_COUNT_DEATH};
-
-	m.count_death.death = peer->death;
-	for (p = first; p != NULL; p = TAILQ_NEXT(p, entry)) {
-		if (!p->is_suspect)
-			peer->suspects++;
-		p->is_suspect = true;
-		if (p->record == 0)
-			continue;
-		m.count_death.event_id = p->record;
-		count = pending_new(peer, &m, NULL, NULL);
-		TAILQ_INSERT_BEFORE(first, count, entry);
-		peer->sent_count++;
-	}
-	peer->death[0] = '\0';
-}
-
-/* What was sent over the old link and not answered goes first, in order. */
-static void
-peer_resend_all(struct peer *peer)
-{
-	if (peer->death[0] != '\0')
-		peer_suspect_sent(peer);
-	TAILQ_CONCAT(&peer->sent, &peer->waiting, entry);
-	TAILQ_CONCAT(&peer->waiting, &peer->sent, entry);
-	peer->waiting_count += peer->sent_count;
-	peer->sent_count = 0;
-}
-
 static void
 peer_open(struct peer *peer, int fd, int64_t generation)
 {
@@ -281,7 +173,8 @@ peer_open(struct peer *peer, int fd, int64_t generation)
 		hello.hello.build = build_id;
 		link_send(peer->link, &hello);
 	}
-	peer_resend_all(peer);
+	requests_repeat(&peer->requests, peer->death);
+	peer->death[0] = '\0';
 	peer_pump(peer);
 	if (peer->ops->linked != NULL)
 		peer->ops->linked(peer, peer->arg);
@@ -319,89 +212,42 @@ peer_on_over(struct link *link, enum link_over why, const char *text, void *arg)
 
 /* ---- asking ----------------------------------------------------------- */
 
-static void
-peer_send_pending(struct peer *peer, struct pending *p)
-{
-	struct frame copy;
-
-	if (frame_dup(&p->frame, &copy) == -1)
-		fatal("%s: cannot copy its descriptors", msg_name(p->type));
-	TAILQ_REMOVE(&peer->waiting, p, entry);
-	peer->waiting_count--;
-	TAILQ_INSERT_TAIL(&peer->sent, p, entry);
-	peer->sent_count++;
-	link_send_frame(peer->link, &copy);
-}
-
-static size_t
-peer_window(const struct peer *peer)
-{
-	return peer->suspects > 0 ? 1 : PEER_WINDOW;
-}
-
-/* Send what the window and the pauses allow; wake for the next pause. */
+/* Send what may go; wake for the next pause. */
 static void
 peer_pump(struct peer *peer)
 {
-	struct pending *p, *next;
-	int64_t now = clock_monotonic_ms(), soonest = INT64_MAX;
 	struct timeval tv;
+	int64_t ms;
 
-	for (p = TAILQ_FIRST(&peer->waiting); p != NULL; p = next) {
-		next = TAILQ_NEXT(p, entry);
-		if (peer->link == NULL || peer->sent_count >= peer_window(peer))
-			return;
-		if (p->not_before <= now)
-			peer_send_pending(peer, p);
-		else if (p->not_before < soonest)
-			soonest = p->not_before;
-	}
-	if (soonest == INT64_MAX)
+	if (peer->link == NULL)
 		return;
-	tv.tv_sec = (soonest - now) / 1000;
-	tv.tv_usec = (soonest - now) % 1000 * 1000;
+	ms = requests_send(&peer->requests, peer->link);
+	if (ms == -1)
+		return;
+	tv.tv_sec = ms / 1000;
+	tv.tv_usec = ms % 1000 * 1000;
 	(void)event_add(peer->retry, &tv);
 }
 
 uint64_t
 peer_request(struct peer *peer, struct msg *m, peer_answer answer, void *arg)
 {
-	struct pending *p = pending_new(peer, m, answer, arg);
-	uint64_t id = p->id;
+	uint64_t id = requests_add(&peer->requests, m, answer, arg);
 
-	TAILQ_INSERT_TAIL(&peer->waiting, p, entry);
-	peer->waiting_count++;
 	peer_pump(peer);
 	return id;
-}
-
-static struct pending *
-pending_find(struct pending_list *list, uint64_t id)
-{
-	struct pending *p;
-
-	TAILQ_FOREACH (p, list, entry) {
-		if (p->id == id)
-			return p;
-	}
-	return NULL;
 }
 
 void
 peer_forget(struct peer *peer, uint64_t request)
 {
-	struct pending *p = pending_find(&peer->sent, request);
-
-	if (p == NULL)
-		p = pending_find(&peer->waiting, request);
-	if (p != NULL)
-		p->answer = NULL;
+	requests_forget(&peer->requests, request);
 }
 
 size_t
 peer_room(const struct peer *peer)
 {
-	size_t used = peer->sent_count + peer->waiting_count;
+	size_t used = peer_unanswered(peer);
 
 	return peer->link == NULL || used >= PEER_WINDOW ? 0
 							 : PEER_WINDOW - used;
@@ -410,60 +256,28 @@ peer_room(const struct peer *peer)
 size_t
 peer_unanswered(const struct peer *peer)
 {
-	return peer->sent_count + peer->waiting_count;
-}
-
-/* It stands; ask again after a pause that grows. */
-static void
-pending_postpone(struct peer *peer, struct pending *p)
-{
-	int64_t pause = RETRY_FIRST_MS;
-	int i;
-
-	for (i = 0; i < p->tries && pause < RETRY_MOST_MS; i++)
-		pause *= 2;
-	p->tries++;
-	p->not_before = clock_monotonic_ms() +
-	    (pause > RETRY_MOST_MS ? RETRY_MOST_MS : pause);
-	TAILQ_INSERT_HEAD(&peer->waiting, p, entry);
-	peer->waiting_count++;
+	return requests_count(&peer->requests);
 }
 
 static void
 peer_take_reply(struct peer *peer, struct msg *m)
 {
-	struct pending *p = pending_find(&peer->sent, m->request);
-	bool is_failed = m->type == MSG_FAILED;
+	peer_answer answer;
+	char text[128];
+	void *arg;
 
-	if (p == NULL || (!is_failed && msg_info(p->type)->reply != m->type)) {
-		char text[128];
-
+	if (requests_answered(&peer->requests, m, &answer, &arg) == -1) {
 		(void)snprintf(text, sizeof(text), "%s: answers nothing asked",
 		    msg_name(m->type));
 		msg_free(m);
 		peer_close(peer, text);
 		return;
 	}
-	TAILQ_REMOVE(&peer->sent, p, entry);
-	peer->sent_count--;
-	if (is_failed && strcmp(m->failed.reason, "unavailable") == 0) {
-		pending_postpone(peer, p);
-	} else {
-		/* Room before the answer, which may ask more. */
-		peer_answer answer = p->answer;
-		void *arg = p->arg;
-
-		if (p->is_suspect)
-			peer->suspects--;
-		pending_free(p);
-		peer_pump(peer);
-		if (answer != NULL)
-			answer(peer, m, arg);
-		msg_free(m);
-		return;
-	}
-	msg_free(m);
+	/* Room before the answer, which may ask more. */
 	peer_pump(peer);
+	if (answer != NULL)
+		answer(peer, m, arg);
+	msg_free(m);
 }
 
 /* ---- being asked ------------------------------------------------------ */
