@@ -58,6 +58,19 @@ add_bool(struct buffer *b, const char *name, bool value)
 	buffer_printf(b, ",\"%s\":%s", name, value ? "true" : "false");
 }
 
+/* The ledger has answered; false when the client was told that it refused. */
+static bool
+query_went_well(struct client *client, const struct msg *reply)
+{
+	client->query = 0;
+	if (reply->type == MSG_FAILED) {
+		command_failed(client, &reply->failed);
+		return false;
+	}
+	command_forget(client);
+	return true;
+}
+
 /* ---- the worker of a task that was taken away ---------------------------- */
 
 static const char *const worker_words[FATE_COUNT] = {
@@ -158,12 +171,8 @@ on_decided(struct peer *peer, struct msg *reply, void *arg)
 	struct buffer b = {0};
 
 	(void)peer;
-	client->query = 0;
-	if (reply->type == MSG_FAILED) {
-		command_failed(client, &reply->failed);
+	if (!query_went_well(client, reply))
 		return;
-	}
-	command_forget(client);
 	decided_write(&b, &reply->decided);
 	client_reply(client, b.bytes, b.len);
 	buffer_free(&b);
@@ -171,12 +180,13 @@ on_decided(struct peer *peer, struct msg *reply, void *arg)
 		worker_await(client, reply->decided.attempt);
 }
 
-/* False when the client was told what is missing. */
+/* Who decides, into BY. False when the client was told what is missing. */
 static bool
-decision_is_whole(struct client *client, const char *command, int64_t id,
-    const char *name, const struct command_request *r)
+decision_begin(struct client *client, const char *command, int64_t id,
+    const char *name, const struct command_request *r, char by[static BY_SIZE])
 {
 	client->asks_status = false;
+	decider(client, by);
 	if (id == 0)
 		client_refuse(
 		    client, "usage", "%s: `%s` is missing", command, name);
@@ -194,9 +204,8 @@ run_redispatch(struct client *client, const struct command_request *r)
 	struct msg m = {.type = MSG_REDISPATCH};
 	char by[BY_SIZE];
 
-	if (!decision_is_whole(client, "redispatch", r->event, "event", r))
+	if (!decision_begin(client, "redispatch", r->event, "event", r, by))
 		return;
-	decider(client, by);
 	m.redispatch.nonce = r->nonce.bytes;
 	m.redispatch.by = by;
 	m.redispatch.event_id = r->event;
@@ -209,9 +218,8 @@ run_discard(struct client *client, const struct command_request *r)
 	struct msg m = {.type = MSG_DISCARD};
 	char by[BY_SIZE];
 
-	if (!decision_is_whole(client, "discard", r->event, "event", r))
+	if (!decision_begin(client, "discard", r->event, "event", r, by))
 		return;
-	decider(client, by);
 	m.discard.nonce = r->nonce.bytes;
 	m.discard.by = by;
 	m.discard.event_id = r->event;
@@ -227,12 +235,8 @@ on_resolved(struct peer *peer, struct msg *reply, void *arg)
 	struct buffer b = {0};
 
 	(void)peer;
-	client->query = 0;
-	if (reply->type == MSG_FAILED) {
-		command_failed(client, &reply->failed);
+	if (!query_went_well(client, reply))
 		return;
-	}
-	command_forget(client);
 	buffer_add_text(&b, "{\"state\":");
 	json_write_string(
 	    &b, reply->resolved.state, strlen(reply->resolved.state));
@@ -250,7 +254,7 @@ run_resolve(struct client *client, const struct command_request *r)
 	char by[BY_SIZE];
 	size_t i;
 
-	if (!decision_is_whole(client, "resolve", r->intent, "intent", r))
+	if (!decision_begin(client, "resolve", r->intent, "intent", r, by))
 		return;
 	for (i = 0; i < 3; i++) {
 		if (r->resolution.bytes != NULL && !r->resolution.has_nul &&
@@ -263,7 +267,6 @@ run_resolve(struct client *client, const struct command_request *r)
 		    "or resend");
 		return;
 	}
-	decider(client, by);
 	m.resolve.nonce = r->nonce.bytes;
 	m.resolve.by = by;
 	m.resolve.intent_id = r->intent;
@@ -282,13 +285,9 @@ on_attempt_settled(struct peer *peer, struct msg *reply, void *arg)
 	struct buffer b = {0};
 
 	(void)peer;
-	client->query = 0;
 	memcpy(attempt, client->settles.attempt, sizeof(attempt));
-	if (reply->type == MSG_FAILED) {
-		command_failed(client, &reply->failed);
+	if (!query_went_well(client, reply))
 		return;
-	}
-	command_forget(client);
 	attempts_settled(client->sv, attempt);
 	buffer_printf(&b,
 	    "{\"attempt_id\":\"%s\",\"task_id\":%lld,\"unknown\":%lld}",
@@ -319,12 +318,8 @@ on_identity_known(struct peer *peer, struct msg *reply, void *arg)
 	const char *attempt = client->settles.attempt, *runs;
 
 	(void)peer;
-	client->query = 0;
-	if (reply->type == MSG_FAILED) {
-		command_failed(client, &reply->failed);
+	if (!query_went_well(client, reply))
 		return;
-	}
-	command_forget(client);
 	if (!reply->identity_is.found) {
 		client_refuse(client, "not_found", "no attempt %s", attempt);
 		return;
@@ -377,12 +372,8 @@ token_answered(struct peer *peer, struct msg *reply, void *arg)
 	struct buffer b = {0};
 
 	(void)peer;
-	client->query = 0;
-	if (reply->type == MSG_FAILED) {
-		command_failed(client, &reply->failed);
+	if (!query_went_well(client, reply))
 		return;
-	}
-	command_forget(client);
 	log_info("uid %ld has taken task %lld over", (long)client->uid,
 	    (long long)reply->taken_over.task_id);
 	buffer_printf(
