@@ -245,7 +245,10 @@ read_limits(const struct document *d, const struct place *at,
 
 /* ---- retention ---------------------------------------------------------- */
 
-/* Above any attempt's deadline: what a task works on keeps its content. */
+/*
+ * What has lost its content cannot be redispatched: persons have a day at the
+ * least. What a task still works on is left alone however long that takes.
+ */
 #define KEEP_LEAST_MS (INT64_C(24) * 3600 * 1000)
 #define KEEP_MOST_MS (INT64_C(87600) * 3600 * 1000)
 
