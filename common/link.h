@@ -8,7 +8,7 @@
 
 #include <event2/event.h>
 
-#include "common/protocol.h"
+#include "common/frame.h"
 
 struct link;
 

@@ -1,6 +1,7 @@
 /*
  * The messages of connectd, derived from the one table in protocol.def: their
- * structs, their encoding, and who may send what to whom (design 3).
+ * structs, and who may send what to whom (design 3). How they are encoded:
+ * common/frame.
  */
 #ifndef COMMON_PROTOCOL_H
 #define COMMON_PROTOCOL_H
@@ -13,13 +14,6 @@
 
 #define PROTOCOL_VERSION 1
 #define SCHEMA_VERSION 1 /* of ledger.db */
-
-/* A frame: this header, then the body; both little-endian on the wire. */
-#define FRAME_HEADER_SIZE 16
-#define FRAME_MAX 16384
-#define FRAME_FDS_MAX 8
-/* A LARGE field above this travels as a sealed memfd. */
-#define LARGE_INLINE_MAX 2048
 
 /* In the order in which accusations count: each may accuse those below. */
 enum role_id {
@@ -177,43 +171,9 @@ bool msg_permitted(int type, enum role_id from, enum role_id to);
 /* Is this answered by a reply (a REQUEST or a FACT)? */
 bool msg_is_request(int type);
 
-/* A frame ready to be sent. */
-struct frame {
-	unsigned char *bytes; /* header and body */
-	size_t len;
-	int fds[FRAME_FDS_MAX];
-	size_t fd_count;
-};
-
-/*
- * Encode M. Its FD fields are taken over: they are in OUT, or closed on
- * failure. Fails (with a text naming message and field) when a field is
- * outside its bounds, which is the caller's bug, or without descriptors.
- */
-int frame_encode(struct msg *m, struct frame *out, struct error *e);
-/* Free the bytes and close the descriptors. */
-void frame_free(struct frame *f);
-/* A second one with duplicated descriptors, or -1 with errno. */
-int frame_dup(const struct frame *f, struct frame *out);
-
-/*
- * Decode one whole frame. The FD_COUNT descriptors are taken over in every
- * case. Everything is checked: type, bounds, NUL bytes, descriptor classes,
- * seals, bytes left over. The message is freed with msg_free(). On failure
- * NULL, and a text that names the message and the field, never its bytes.
- */
-struct msg *frame_decode(const unsigned char *bytes, size_t len, const int *fds,
-    size_t fd_count, struct error *e);
-/* Also closes FD fields that are not -1. NULL is fine. */
+/* Closes the FD fields that are not -1, and sets them to it. */
+void msg_close(struct msg *m);
+/* Of a decoded message; closes its FD fields. NULL is fine. */
 void msg_free(struct msg *m);
-
-/* What a header says; the caller has checked that 16 bytes are there. */
-struct frame_header {
-	int type;
-	size_t fd_count;
-	size_t body_len;
-	uint64_t request;
-};
-void frame_header_read(const unsigned char *bytes, struct frame_header *h);
 
 #endif
