@@ -68,15 +68,6 @@ role_by_name(const char *name)
 	}      \
 	;
 #include "common/protocol.def"
-#undef MESSAGE
-#undef I64
-#undef OPT
-#undef BOOL
-#undef STR
-#undef LARGE
-#undef IDS
-#undef FD
-#undef END
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -85,24 +76,7 @@ static const struct msg_info infos[] = {
 #define MESSAGE(NAME, name, kind, from, to, reply, key)              \
 	[MSG_##NAME] = {#NAME, MSG_##kind, PARTY_##from, PARTY_##to, \
 	    MSG_##reply, key, fields_##name, COUNT(fields_##name)},
-#define I64(m, f, least, most)
-#define OPT(m, f, least, most)
-#define BOOL(m, f)
-#define STR(m, f, least, most)
-#define LARGE(m, f, most)
-#define IDS(m, f, most)
-#define FD(m, f, class)
-#define END(m)
 #include "common/protocol.def"
-#undef MESSAGE
-#undef I64
-#undef OPT
-#undef BOOL
-#undef STR
-#undef LARGE
-#undef IDS
-#undef FD
-#undef END
 };
 static_assert(COUNT(infos) == MSG_COUNT, "every message has a row");
 

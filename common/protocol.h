@@ -34,24 +34,7 @@ enum role_id role_by_name(const char *name);
 enum msg_type {
 	MSG_NONE,
 #define MESSAGE(NAME, name, kind, from, to, reply, key) MSG_##NAME,
-#define I64(m, f, least, most)
-#define OPT(m, f, least, most)
-#define BOOL(m, f)
-#define STR(m, f, least, most)
-#define LARGE(m, f, most)
-#define IDS(m, f, most)
-#define FD(m, f, class)
-#define END(m)
 #include "common/protocol.def"
-#undef MESSAGE
-#undef I64
-#undef OPT
-#undef BOOL
-#undef STR
-#undef LARGE
-#undef IDS
-#undef FD
-#undef END
 	MSG_COUNT
 };
 
@@ -89,15 +72,6 @@ struct ids {
 	}      \
 	;
 #include "common/protocol.def"
-#undef MESSAGE
-#undef I64
-#undef OPT
-#undef BOOL
-#undef STR
-#undef LARGE
-#undef IDS
-#undef FD
-#undef END
 
 #define MSG_STORAGE_MAX 4
 
@@ -106,24 +80,7 @@ struct msg {
 	uint64_t request; /* id of the request, or of the one answered; 0 */
 	union {
 #define MESSAGE(NAME, name, kind, from, to, reply, key) struct msg_##name name;
-#define I64(m, f, least, most)
-#define OPT(m, f, least, most)
-#define BOOL(m, f)
-#define STR(m, f, least, most)
-#define LARGE(m, f, most)
-#define IDS(m, f, most)
-#define FD(m, f, class)
-#define END(m)
 #include "common/protocol.def"
-#undef MESSAGE
-#undef I64
-#undef OPT
-#undef BOOL
-#undef STR
-#undef LARGE
-#undef IDS
-#undef FD
-#undef END
 	};
 	size_t size;                    /* of the frame; decoded ones only */
 	void *storage[MSG_STORAGE_MAX]; /* what the fields point into */
