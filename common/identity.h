@@ -1,7 +1,7 @@
 /*
  * Who a process is: pid plus the kernel's start time of it plus the boot
  * (dispatch.md 8.2), and what holds a process tree together: its group, or a
- * cgroup of its own (design 5.1). identity_linux.c, identity_darwin.c.
+ * cgroup of its own (design 5.1). identity.c, identity_linux.c or _darwin.c.
  */
 #ifndef COMMON_IDENTITY_H
 #define COMMON_IDENTITY_H
@@ -37,6 +37,12 @@ int identity_read(pid_t pid, struct identity *out, struct error *e);
  * recorded: unknown.
  */
 enum identity_is identity_check(const struct identity *recorded);
+/*
+ * The kernel's part of the two above: group and start of a PID above 0 that is
+ * no zombie, and nothing else of OUT. -1 with errno, ESRCH only when it is
+ * gone.
+ */
+int identity_look(pid_t pid, struct identity *out);
 /* The parent of PID, 0 when there is none or it cannot be read. */
 pid_t identity_parent(pid_t pid);
 /*

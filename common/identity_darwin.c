@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "common/identity.h"
@@ -40,50 +39,18 @@ proc_read(pid_t pid, struct kinfo_proc *out)
 	return -1;
 }
 
-/* Microseconds, which is what this kernel counts starts in. */
-static int64_t
-proc_started(const struct kinfo_proc *p)
-{
-	return (int64_t)p->kp_proc.p_starttime.tv_sec * 1000000 +
-	    p->kp_proc.p_starttime.tv_usec;
-}
-
+/* Starts are in microseconds, which is what this kernel counts in. */
 int
-identity_read(pid_t pid, struct identity *out, struct error *e)
+identity_look(pid_t pid, struct identity *out)
 {
 	struct kinfo_proc p;
 
-	memset(out, 0, sizeof(*out));
-	if (pid <= 0)
-		errno = ESRCH;
-	if (pid <= 0 || proc_read(pid, &p) == -1)
-		return error_errno(e, "process %d", (int)pid);
-	out->pid = pid;
+	if (proc_read(pid, &p) == -1)
+		return -1;
 	out->pgid = p.kp_eproc.e_pgid;
-	out->started_ticks = proc_started(&p);
-	return identity_boot_id(out->boot_id, e);
-}
-
-enum identity_is
-identity_check(const struct identity *recorded)
-{
-	char boot_id[BOOT_ID_LEN + 1];
-	struct kinfo_proc p;
-	struct error e;
-
-	if (recorded->pid <= 0)
-		return IDENTITY_GONE;
-	if (identity_boot_id(boot_id, &e) == -1)
-		return IDENTITY_UNKNOWN;
-	if (recorded->boot_id[0] != '\0' &&
-	    strcmp(recorded->boot_id, boot_id) != 0)
-		return IDENTITY_GONE;
-	if (proc_read(recorded->pid, &p) == -1)
-		return errno == ESRCH ? IDENTITY_GONE : IDENTITY_UNKNOWN;
-	if (recorded->boot_id[0] == '\0' || recorded->started_ticks <= 0)
-		return IDENTITY_UNKNOWN;
-	return proc_started(&p) == recorded->started_ticks ? IDENTITY_SAME
-							   : IDENTITY_GONE;
+	out->started_ticks = (int64_t)p.kp_proc.p_starttime.tv_sec * 1000000 +
+	    p.kp_proc.p_starttime.tv_usec;
+	return 0;
 }
 
 pid_t

@@ -110,47 +110,19 @@ is_dead(const struct stat_line *st)
 }
 
 int
-identity_read(pid_t pid, struct identity *out, struct error *e)
+identity_look(pid_t pid, struct identity *out)
 {
 	struct stat_line st;
 
-	memset(out, 0, sizeof(*out));
-	if (pid <= 0)
-		errno = ESRCH;
-	if (pid <= 0 || stat_read(pid, &st) == -1)
-		return error_errno(e, "process %d", (int)pid);
+	if (stat_read(pid, &st) == -1)
+		return -1;
 	if (is_dead(&st)) {
 		errno = ESRCH;
-		return error_errno(e, "process %d", (int)pid);
+		return -1;
 	}
-	out->pid = pid;
 	out->pgid = st.group;
 	out->started_ticks = st.started_ticks;
-	return identity_boot_id(out->boot_id, e);
-}
-
-enum identity_is
-identity_check(const struct identity *recorded)
-{
-	char boot_id[BOOT_ID_LEN + 1];
-	struct stat_line st;
-	struct error e;
-
-	if (recorded->pid <= 0)
-		return IDENTITY_GONE;
-	if (identity_boot_id(boot_id, &e) == -1)
-		return IDENTITY_UNKNOWN;
-	if (recorded->boot_id[0] != '\0' &&
-	    strcmp(recorded->boot_id, boot_id) != 0)
-		return IDENTITY_GONE;
-	if (stat_read(recorded->pid, &st) == -1)
-		return errno == ESRCH ? IDENTITY_GONE : IDENTITY_UNKNOWN;
-	if (is_dead(&st))
-		return IDENTITY_GONE;
-	if (recorded->boot_id[0] == '\0' || recorded->started_ticks <= 0)
-		return IDENTITY_UNKNOWN;
-	return st.started_ticks == recorded->started_ticks ? IDENTITY_SAME
-							   : IDENTITY_GONE;
+	return 0;
 }
 
 pid_t
