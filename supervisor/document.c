@@ -234,6 +234,27 @@ document_duration(const struct document *d, const struct place *at,
 }
 
 int
+document_members(const struct document *d, const struct place *at,
+    const json_t *value,
+    int (*each)(const struct document *d, const struct place *at,
+	const json_t *member, void *target),
+    void *target)
+{
+	const char *name;
+	json_t *member;
+
+	if (!json_is_object(value))
+		return document_refuse(d, at, "not an object");
+	json_object_foreach ((json_t *)value, name, member) {
+		struct place place = {at, name};
+
+		if (each(d, &place, member, target) == -1)
+			return -1;
+	}
+	return 0;
+}
+
+int
 document_array(const struct document *d, const struct place *at,
     const json_t *value,
     int (*each)(const struct document *d, const struct place *at,

@@ -75,6 +75,12 @@ int document_duration(const struct document *d, const struct place *at,
  */
 int document_text(const struct document *d, const struct place *at,
     const json_t *value, size_t least, size_t most, const char **out);
+/* Call EACH for every member of the object VALUE; its name is its place's. */
+int document_members(const struct document *d, const struct place *at,
+    const json_t *value,
+    int (*each)(const struct document *d, const struct place *at,
+	const json_t *member, void *target),
+    void *target);
 /* Call EACH for every element of the array VALUE, with its place. */
 int document_array(const struct document *d, const struct place *at,
     const json_t *value,

@@ -125,31 +125,29 @@ static const struct document_key project_keys[] = {
 };
 
 static int
+read_project(const struct document *d, const struct place *at,
+    const json_t *value, void *target)
+{
+	struct draft *t = target;
+	struct project p = {.draft = t, .class = ""};
+	int64_t id;
+
+	if (digits_read(at->name, &id) == -1)
+		return document_refuse(d, at, "not a project id above 0");
+	if (document_object(
+		d, at, value, project_keys, COUNT(project_keys), &p) == -1)
+		return -1;
+	config_route_add(
+	    t->settings->config, id, p.path, p.class, p.watch_completions);
+	return 0;
+}
+
+static int
 read_projects(const struct document *d, const struct place *at,
     const json_t *value, const struct document_key *key, void *target)
 {
-	struct draft *t = target;
-	const char *name;
-	json_t *entry;
-	int64_t id;
-
 	(void)key;
-	if (!json_is_object(value))
-		return document_refuse(d, at, "not an object");
-	json_object_foreach ((json_t *)value, name, entry) {
-		struct place place = {at, name};
-		struct project p = {.draft = t, .class = ""};
-
-		if (digits_read(name, &id) == -1)
-			return document_refuse(
-			    d, &place, "not a project id above 0");
-		if (document_object(d, &place, entry, project_keys,
-			COUNT(project_keys), &p) == -1)
-			return -1;
-		config_route_add(t->settings->config, id, p.path, p.class,
-		    p.watch_completions);
-	}
-	return 0;
+	return document_members(d, at, value, read_project, target);
 }
 
 /* ---- limits ------------------------------------------------------------- */
@@ -174,31 +172,22 @@ worker_limit_is_known(const char *name)
 }
 
 static int
-read_worker_limits(const struct document *d, const struct place *at,
-    const json_t *value, const struct document_key *key, void *target)
+read_worker_limit(const struct document *d, const struct place *at,
+    const json_t *value, void *target)
 {
 	struct draft *t = target;
-	const char *name, *text;
-	json_t *entry;
+	const char *text;
 	char *row;
 
-	(void)key;
-	if (!json_is_object(value))
-		return document_refuse(d, at, "not an object");
-	json_object_foreach ((json_t *)value, name, entry) {
-		struct place place = {at, name};
-
-		if (!worker_limit_is_known(name))
-			return document_refuse(d, &place,
-			    "not a limit of a cgroup (memory. pids. cpu. io. "
-			    "cpuset.)");
-		if (document_text(
-			d, &place, entry, 1, WORKER_LIMIT_MAX, &text) == -1)
-			return -1;
-		(void)xasprintf(&row, "%s=%s", name, text);
-		string_list_add(&t->settings->worker_limits, row);
-		free(row);
-	}
+	if (!worker_limit_is_known(at->name))
+		return document_refuse(d, at,
+		    "not a limit of a cgroup (memory. pids. cpu. io. "
+		    "cpuset.)");
+	if (document_text(d, at, value, 1, WORKER_LIMIT_MAX, &text) == -1)
+		return -1;
+	(void)xasprintf(&row, "%s=%s", at->name, text);
+	string_list_add(&t->settings->worker_limits, row);
+	free(row);
 	return 0;
 }
 
@@ -216,31 +205,25 @@ read_limit(const struct document *d, const struct place *at,
 }
 
 static int
+read_limit_or_worker(const struct document *d, const struct place *at,
+    const json_t *value, void *target)
+{
+	enum limit limit = limit_by_name(at->name);
+
+	if (strcmp(at->name, "worker") == 0)
+		return document_members(
+		    d, at, value, read_worker_limit, target);
+	if (limit == LIMIT_COUNT)
+		return document_refuse(d, at, "unknown key");
+	return read_limit(d, at, value, limit, target);
+}
+
+static int
 read_limits(const struct document *d, const struct place *at,
     const json_t *value, const struct document_key *key, void *target)
 {
-	const char *name;
-	json_t *entry;
-	enum limit limit;
-	int result;
-
-	if (!json_is_object(value))
-		return document_refuse(d, at, "not an object");
-	json_object_foreach ((json_t *)value, name, entry) {
-		struct place place = {at, name};
-
-		limit = limit_by_name(name);
-		if (strcmp(name, "worker") == 0)
-			result =
-			    read_worker_limits(d, &place, entry, key, target);
-		else if (limit == LIMIT_COUNT)
-			result = document_refuse(d, &place, "unknown key");
-		else
-			result = read_limit(d, &place, entry, limit, target);
-		if (result == -1)
-			return -1;
-	}
-	return 0;
+	(void)key;
+	return document_members(d, at, value, read_limit_or_worker, target);
 }
 
 /* ---- retention ---------------------------------------------------------- */

@@ -100,10 +100,11 @@ static const char *const kept_names[] = {
     "TMPDIR", "BASECAMP_TOKEN", "BASECAMP_CONNECT_TASK_TOKEN"};
 
 static int
-check_name(const struct document *d, const struct place *at, const char *name)
+check_name(const struct document *d, const struct place *at)
 {
 	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				      "abcdefghijklmnopqrstuvwxyz_0123456789";
+	const char *name = at->name;
 	size_t i;
 
 	if (name[0] == '\0' || (name[0] >= '0' && name[0] <= '9') ||
@@ -119,28 +120,28 @@ check_name(const struct document *d, const struct place *at, const char *name)
 }
 
 static int
+read_variable(const struct document *d, const struct place *at,
+    const json_t *value, void *target)
+{
+	struct draft *t = target;
+	const char *text;
+	char *row;
+
+	if (check_name(d, at) == -1 ||
+	    document_text(d, at, value, 0, VALUE_MAX, &text) == -1)
+		return -1;
+	(void)xasprintf(&row, "%s=%s", at->name, text);
+	string_list_add(&t->settings->worker.env, row);
+	free(row);
+	return 0;
+}
+
+static int
 read_env(const struct document *d, const struct place *at, const json_t *value,
     const struct document_key *key, void *target)
 {
-	struct draft *t = target;
-	const char *name, *text;
-	json_t *entry;
-	char *row;
-
 	(void)key;
-	if (!json_is_object(value))
-		return document_refuse(d, at, "not an object");
-	json_object_foreach ((json_t *)value, name, entry) {
-		struct place place = {at, name};
-
-		if (check_name(d, &place, name) == -1 ||
-		    document_text(d, &place, entry, 0, VALUE_MAX, &text) == -1)
-			return -1;
-		(void)xasprintf(&row, "%s=%s", name, text);
-		string_list_add(&t->settings->worker.env, row);
-		free(row);
-	}
-	return 0;
+	return document_members(d, at, value, read_variable, target);
 }
 
 /* ---- mcp_servers -------------------------------------------------------- */
@@ -158,31 +159,32 @@ server_name_is_ok(const char *name)
 }
 
 static int
+check_server(const struct document *d, const struct place *at,
+    const json_t *value, void *target)
+{
+	(void)target;
+	if (!server_name_is_ok(at->name))
+		return document_refuse(
+		    d, at, "not a name of letters, digits, - and _");
+	if (strcmp(at->name, "basecamp") == 0)
+		return document_refuse(d, at, "is connectd's own server");
+	if (!json_is_object(value))
+		return document_refuse(d, at, "not an object");
+	return 0;
+}
+
+static int
 read_servers(const struct document *d, const struct place *at,
     const json_t *value, const struct document_key *key, void *target)
 {
 	struct draft *t = target;
-	const char *name;
-	json_t *entry;
 
 	(void)key;
-	if (!json_is_object(value))
-		return document_refuse(d, at, "not an object");
 	if (json_object_size(value) > SERVERS_MAX)
 		return document_refuse(
 		    d, at, "more than %d servers", SERVERS_MAX);
-	json_object_foreach ((json_t *)value, name, entry) {
-		struct place place = {at, name};
-
-		if (!server_name_is_ok(name))
-			return document_refuse(d, &place,
-			    "not a name of letters, digits, - and _");
-		if (strcmp(name, "basecamp") == 0)
-			return document_refuse(
-			    d, &place, "is connectd's own server");
-		if (!json_is_object(entry))
-			return document_refuse(d, &place, "not an object");
-	}
+	if (document_members(d, at, value, check_server, NULL) == -1)
+		return -1;
 	t->settings->worker.mcp_servers =
 	    json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS);
 	if (t->settings->worker.mcp_servers == NULL)
