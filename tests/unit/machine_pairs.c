@@ -137,6 +137,52 @@ resolve(struct fixture *f, int64_t intent_id, const char *resolution,
 	return fixture_ask(f, &m, ROLE_SUPERVISOR, "");
 }
 
+/* ---- requests that several machines meet ------------------------------- */
+
+struct msg *
+ask_join(struct fixture *f)
+{
+	struct msg m = {.type = MSG_JOIN};
+
+	m.join = (struct msg_join){ATT_1, 1};
+	return fixture_ask(f, &m, ROLE_DISPATCHER, "");
+}
+
+struct msg *
+ask_end(struct fixture *f)
+{
+	struct msg m = end_of(ATT_1, "finished");
+
+	return fixture_ask(f, &m, ROLE_DISPATCHER, "");
+}
+
+struct msg *
+ask_spawn_failed(struct fixture *f)
+{
+	struct msg m = end_of(ATT_1, "failed");
+
+	m.end.spawn_failed = true;
+	return fixture_ask(f, &m, ROLE_DISPATCHER, "");
+}
+
+struct msg *
+ask_hold(struct fixture *f)
+{
+	return hold(f, "hold");
+}
+
+struct msg *
+ask_redispatch(struct fixture *f)
+{
+	return redispatch(f, 101);
+}
+
+struct msg *
+ask_import_done(struct fixture *f)
+{
+	return import(f, 101, "done");
+}
+
 /* ---- by raw SQL -------------------------------------------------------- */
 
 /* The state of the one row; "(none)" when there is none. */

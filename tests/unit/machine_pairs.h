@@ -40,6 +40,16 @@ struct msg *import(struct fixture *f, int64_t id, const char *decision);
 struct msg *resolve(struct fixture *f, int64_t intent_id,
     const char *resolution, int64_t receipt_id);
 
+/* ---- requests that several machines meet ------------------------------- */
+
+/* They are of event 101, and of task 1 by its attempt ATT_1. */
+struct msg *ask_join(struct fixture *f);
+struct msg *ask_end(struct fixture *f);
+struct msg *ask_spawn_failed(struct fixture *f);
+struct msg *ask_hold(struct fixture *f);
+struct msg *ask_redispatch(struct fixture *f);
+struct msg *ask_import_done(struct fixture *f);
+
 /* ---- by raw SQL -------------------------------------------------------- */
 
 /* Why the database refuses: a letter, and words of its message. */

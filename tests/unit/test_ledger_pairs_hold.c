@@ -81,12 +81,6 @@ put_released(struct fixture *f)
 }
 
 static struct msg *
-ask_hold(struct fixture *f)
-{
-	return hold(f, "hold");
-}
-
-static struct msg *
 ask_promote(struct fixture *f)
 {
 	return hold(f, "shadow_promote");

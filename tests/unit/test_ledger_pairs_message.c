@@ -219,18 +219,6 @@ ask_get(struct fixture *f)
 	return get_dispatch(f, token_read(&reply->launched.token), 101, ATT_1);
 }
 
-static struct msg *
-ask_hold(struct fixture *f)
-{
-	return hold(f, "hold");
-}
-
-static struct msg *
-ask_import_done(struct fixture *f)
-{
-	return import(f, 101, "done");
-}
-
 static void
 put_sent(struct fixture *f)
 {

@@ -243,15 +243,6 @@ put_pulled(struct fixture *f)
 	pull(f, 101, ATT_1);
 }
 
-static struct msg *
-ask_join(struct fixture *f)
-{
-	struct msg m = {.type = MSG_JOIN};
-
-	m.join = (struct msg_join){ATT_1, 1};
-	return fixture_ask(f, &m, ROLE_DISPATCHER, "");
-}
-
 /* Unexposed, on the task of the other. */
 static void
 put_joined(struct fixture *f)
@@ -430,18 +421,6 @@ ask_count_death(struct fixture *f)
 }
 
 static struct msg *
-ask_hold(struct fixture *f)
-{
-	return hold(f, "hold");
-}
-
-static struct msg *
-ask_redispatch(struct fixture *f)
-{
-	return redispatch(f, 101);
-}
-
-static struct msg *
 ask_redispatch_other(struct fixture *f)
 {
 	return redispatch(f, 100);
@@ -451,12 +430,6 @@ static struct msg *
 ask_discard(struct fixture *f)
 {
 	return discard(f, 101);
-}
-
-static struct msg *
-ask_import_done(struct fixture *f)
-{
-	return import(f, 101, "done");
 }
 
 static struct msg *
@@ -486,23 +459,6 @@ ask_complete(struct fixture *f)
 	    " WHERE id = 201");
 	launch_to(f, 201, ATT_2);
 	return complete_dispatch(f, token, 101, "succeeded", ATT_2);
-}
-
-static struct msg *
-ask_end(struct fixture *f)
-{
-	struct msg m = end_of(ATT_1, "finished");
-
-	return fixture_ask(f, &m, ROLE_DISPATCHER, "");
-}
-
-static struct msg *
-ask_spawn_failed(struct fixture *f)
-{
-	struct msg m = end_of(ATT_1, "failed");
-
-	m.end.spawn_failed = true;
-	return fixture_ask(f, &m, ROLE_DISPATCHER, "");
 }
 
 /* clang-format off */

@@ -173,15 +173,6 @@ launch_to(struct fixture *f, int64_t id, const char *attempt)
 }
 
 static struct msg *
-ask_join(struct fixture *f)
-{
-	struct msg m = {.type = MSG_JOIN};
-
-	m.join = (struct msg_join){ATT_1, 1};
-	return fixture_ask(f, &m, ROLE_DISPATCHER, "");
-}
-
-static struct msg *
 ask_expose(struct fixture *f)
 {
 	struct msg m = {.type = MSG_EXPOSE};
@@ -318,23 +309,6 @@ ask_complete(struct fixture *f)
 	const char *attempt = asker(f);
 
 	return complete_dispatch(f, token, 101, "succeeded", attempt);
-}
-
-static struct msg *
-ask_end(struct fixture *f)
-{
-	struct msg m = end_of(ATT_1, "finished");
-
-	return fixture_ask(f, &m, ROLE_DISPATCHER, "");
-}
-
-static struct msg *
-ask_spawn_failed(struct fixture *f)
-{
-	struct msg m = end_of(ATT_1, "failed");
-
-	m.end.spawn_failed = true;
-	return fixture_ask(f, &m, ROLE_DISPATCHER, "");
 }
 
 static struct msg *

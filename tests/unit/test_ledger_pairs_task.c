@@ -197,12 +197,6 @@ ask_launch(struct fixture *f)
 }
 
 static struct msg *
-ask_redispatch(struct fixture *f)
-{
-	return redispatch(f, 101);
-}
-
-static struct msg *
 ask_rekey(struct fixture *f)
 {
 	struct msg m = {.type = MSG_REKEY};
@@ -243,23 +237,6 @@ static struct msg *
 ask_running_another(struct fixture *f)
 {
 	return running_as(f, 4343);
-}
-
-static struct msg *
-ask_end(struct fixture *f)
-{
-	struct msg m = end_of(ATT_1, "finished");
-
-	return fixture_ask(f, &m, ROLE_DISPATCHER, "");
-}
-
-static struct msg *
-ask_spawn_failed(struct fixture *f)
-{
-	struct msg m = end_of(ATT_1, "failed");
-
-	m.end.spawn_failed = true;
-	return fixture_ask(f, &m, ROLE_DISPATCHER, "");
 }
 
 static struct msg *
