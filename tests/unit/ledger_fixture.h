@@ -105,7 +105,11 @@ const char *sql_get(struct fixture *f, const char *fmt, ...)
 int64_t sql_int(struct fixture *f, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* ---- the story so far, step by step ------------------------------------ */
+const char *state_of(struct fixture *f, int64_t id);
+/* The reply is FAILED with this reason. */
+void assert_failed(const struct msg *m, const char *reason);
+
+/* ---- ledger_story.c: the story so far, step by step --------------------- */
 
 /* RECORD of event ID, in PROJECT. Was it new? */
 bool record_event(struct fixture *f, int64_t id);
@@ -139,9 +143,10 @@ struct msg *discard_event(struct fixture *f, int64_t id);
 struct msg *set_hold(struct fixture *f);
 struct msg *release_hold(struct fixture *f);
 struct msg *claim(struct fixture *f, const char *nonce);
-
-const char *state_of(struct fixture *f, int64_t id);
-/* The reply is FAILED with this reason. */
-void assert_failed(const struct msg *m, const char *reason);
+/* A sibling that waits on task 1, unexposed: what a join does. */
+void join_event(struct fixture *f, int64_t id);
+/* The event that may be launched next, or 0. */
+int64_t next_startable(struct fixture *f);
+const char *intent_state(struct fixture *f, int64_t id);
 
 #endif

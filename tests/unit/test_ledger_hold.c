@@ -28,19 +28,6 @@ launched(struct fixture *f, int64_t id, const char *key)
 	assert_string_not_equal("", token);
 }
 
-/* A sibling that waits on task 1, unexposed: what a join does. */
-static void
-join(struct fixture *f, int64_t id)
-{
-	(void)record_event(f, id);
-	(void)admit_event(f, id, "k");
-	sql_ok(f,
-	    "INSERT INTO task_events (task_id, event_id, conversation_key,"
-	    " guard) VALUES (1, %lld, 'k', 'armed');"
-	    "UPDATE events SET state = 'dispatched' WHERE id = %lld",
-	    (long long)id, (long long)id);
-}
-
 static struct msg_hold_is *
 hold(struct fixture *f)
 {
@@ -77,16 +64,6 @@ record(struct fixture *f, int64_t id)
 	    "SELECT state || ' ' || reason || ' ' || review || ' ' ||"
 	    " COALESCE(authorized_at, '-') FROM events WHERE id = %lld",
 	    (long long)id);
-}
-
-static int64_t
-startable(struct fixture *f)
-{
-	struct msg m = {.type = MSG_NEXT_STARTABLE};
-
-	m.next_startable.generation = 1;
-	return fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_STARTABLE)
-	    ->startable.event_id;
 }
 
 static bool
@@ -215,7 +192,7 @@ what_a_supersession_holds_takes_its_guard_back(void **state)
 	struct fixture *f = *state;
 
 	launched(f, 102, "k");
-	join(f, 103);
+	join_event(f, 103);
 	(void)get_dispatch(f, token, 102, ATT_1);
 	(void)complete_dispatch(f, token, 102, "failed", ATT_1);
 	(void)hold(f);
@@ -368,7 +345,7 @@ a_tagged_sibling_comes_back_held(void **state)
 	struct fixture *f = *state;
 
 	launched(f, 101, "k");
-	join(f, 102);
+	join_event(f, 102);
 	(void)hold(f);
 	assert_string_equal("dispatched  1 -", record(f, 102));
 	(void)end_attempt(f, ATT_1, "lost");
@@ -394,7 +371,7 @@ nothing_starts_until_the_release_and_then_not_all(void **state)
 	fixture_restart(f);
 	assert_string_equal("held  1 -", record(f, 101));
 	assert_string_equal("admitted  0 -", record(f, 102));
-	assert_int_equal(0, startable(f));
+	assert_int_equal(0, next_startable(f));
 	assert_failed(fixture_ask(f, &m, ROLE_DISPATCHER, ""), "held");
 	assert_int_equal(0,
 	    sql_int(f,
@@ -403,10 +380,10 @@ nothing_starts_until_the_release_and_then_not_all(void **state)
 	assert_string_equal("admitted", state_of(f, 102));
 	(void)release(f);
 	assert_string_equal("held  1 -", record(f, 101));
-	assert_int_equal(102, startable(f));
+	assert_int_equal(102, next_startable(f));
 	assert_string_not_equal("", launch(f, 102, ATT_1));
 	(void)end_attempt(f, ATT_1, "lost");
-	assert_int_equal(0, startable(f));
+	assert_int_equal(0, next_startable(f));
 }
 
 /* Without the ledger's own look at the marker: the database refuses. */
@@ -438,8 +415,8 @@ handed_work_goes_on_under_a_hold(void **state)
 	struct fixture *f = *state;
 
 	launched(f, 101, "k");
-	join(f, 102);
-	join(f, 103);
+	join_event(f, 102);
+	join_event(f, 103);
 	(void)get_dispatch(f, token, 102, ATT_1);
 	(void)hold(f);
 	assert_failed(
@@ -485,9 +462,9 @@ a_hold_revokes_a_waiting_redispatch(void **state)
 	is = redispatch_event(f, 101);
 	assert_true(is->decided.held);
 	assert_string_equal("admitted", is->decided.state);
-	assert_int_equal(0, startable(f));
+	assert_int_equal(0, next_startable(f));
 	(void)release(f);
-	assert_int_equal(101, startable(f));
+	assert_int_equal(101, next_startable(f));
 }
 
 /* A record tagged at work is not held by the redispatch that frees it. */

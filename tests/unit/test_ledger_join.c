@@ -78,16 +78,6 @@ expose_fails(
 	assert_failed(fixture_ask(f, &m, ROLE_DISPATCHER, ""), reason);
 }
 
-static int64_t
-startable(struct fixture *f)
-{
-	struct msg m = {.type = MSG_NEXT_STARTABLE};
-
-	m.next_startable.generation = 1;
-	return fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_STARTABLE)
-	    ->startable.event_id;
-}
-
 /* "101 exposed armed, 102 admitted armed" */
 static const char *
 rows_of(struct fixture *f, int64_t task_id)
@@ -161,11 +151,11 @@ a_redispatch_of_the_conversation_is_one_task(void **state)
 	    "UPDATE events SET redispatch_decision ="
 	    " CASE id WHEN 102 THEN 1 ELSE 2 END;"
 	    "UPDATE events SET state = 'admitted', redispatch_decision = NULL");
-	assert_int_equal(101, startable(f));
+	assert_int_equal(101, next_startable(f));
 	assert_string_not_equal("", launch(f, 101, ATT_2));
 	assert_string_equal(
 	    "101 exposed armed, 102 admitted armed", rows_of(f, 2));
-	assert_int_equal(0, startable(f));
+	assert_int_equal(0, next_startable(f));
 	assert_int_equal(2, sql_int(f, "SELECT COUNT(*) FROM tasks"));
 }
 
@@ -238,11 +228,11 @@ nothing_joins_around_an_older_admitted_record(void **state)
 	assert_string_equal("101 exposed armed", rows_of(f, 1));
 	assert_int_equal(0, join(f, ATT_1)->joined);
 	(void)end_attempt(f, ATT_1, "finished");
-	assert_int_equal(102, startable(f));
+	assert_int_equal(102, next_startable(f));
 	assert_string_not_equal("", launch(f, 102, ATT_2));
 	assert_string_equal("102 exposed armed", rows_of(f, 2));
 	(void)end_attempt(f, ATT_2, "finished");
-	assert_int_equal(103, startable(f));
+	assert_int_equal(103, next_startable(f));
 }
 
 /* T2, I9: a sibling that cannot be written undoes the launch. */
@@ -295,17 +285,17 @@ untold_siblings_start_afterwards(void **state)
 	waits(f, 102);
 	waits(f, 103);
 	(void)launch(f, 101, ATT_1);
-	assert_int_equal(0, startable(f));
+	assert_int_equal(0, next_startable(f));
 	fixture_forget(f);
 	(void)end_attempt(f, ATT_1, "finished");
 	assert_int_equal(MSG_WORK_WAITS, f->notices[f->notice_count - 1].type);
 	assert_string_equal("admitted", state_of(f, 102));
-	assert_int_equal(102, startable(f));
+	assert_int_equal(102, next_startable(f));
 	assert_string_not_equal("", launch(f, 102, ATT_2));
 	assert_string_equal(
 	    "102 exposed armed, 103 admitted armed", rows_of(f, 2));
 	(void)end_attempt(f, ATT_2, "finished");
-	assert_int_equal(103, startable(f));
+	assert_int_equal(103, next_startable(f));
 }
 
 /* The worker asks for the earliest that is not acknowledged yet. */
@@ -333,7 +323,7 @@ a_worker_pulls_siblings_by_itself(void **state)
 	    sql_get(f,
 		"SELECT group_concat(delivery || ' ' || outcome, ', ') FROM"
 		" (SELECT * FROM task_events ORDER BY event_id)"));
-	assert_int_equal(0, startable(f));
+	assert_int_equal(0, next_startable(f));
 }
 
 /* I6: what is over already is not handed out for a first time. */
@@ -484,7 +474,7 @@ a_superseded_task_takes_no_follow_up(void **state)
 	assert_int_equal(0, j->joined);
 	assert_int_equal(0, j->unexposed);
 	assert_string_equal("admitted", state_of(f, 102));
-	assert_int_equal(102, startable(f));
+	assert_int_equal(102, next_startable(f));
 }
 
 static void

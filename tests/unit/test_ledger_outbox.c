@@ -85,13 +85,6 @@ next_sending(struct fixture *f, int64_t after, int64_t age)
 	return &fixture_get(f, &m, ROLE_OUTBOX, "", MSG_SENDING)->sending;
 }
 
-static const char *
-intent_state(struct fixture *f, int64_t id)
-{
-	return sql_get(
-	    f, "SELECT state FROM outbox WHERE id = %lld", (long long)id);
-}
-
 /* An intent of a kind at one place, pending and due, by raw SQL. */
 static int64_t
 intent_at(struct fixture *f, const char *message_kind, int64_t recording,

@@ -42,13 +42,6 @@ resolve(struct fixture *f, int64_t intent, const char *resolution)
 	    strcmp(resolution, "sent") == 0 ? 77 : 0);
 }
 
-static const char *
-intent_state(struct fixture *f, int64_t id)
-{
-	return sql_get(
-	    f, "SELECT state FROM outbox WHERE id = %lld", (long long)id);
-}
-
 static void
 assert_resolved(const struct msg *m, const char *state, bool changed)
 {

@@ -16,19 +16,6 @@
 
 static char token[TOKEN_LEN + 1];
 
-/* A sibling that waits on task 1, unexposed: what a join does. */
-static void
-join(struct fixture *f, int64_t id)
-{
-	(void)record_event(f, id);
-	(void)admit_event(f, id, "k");
-	sql_ok(f,
-	    "INSERT INTO task_events (task_id, event_id, conversation_key,"
-	    " guard) VALUES (1, %lld, 'k', 'armed');"
-	    "UPDATE events SET state = 'dispatched' WHERE id = %lld",
-	    (long long)id, (long long)id);
-}
-
 /* Event 105 reported as failed; its task goes on. */
 static void
 reported(struct fixture *f)
@@ -40,16 +27,6 @@ reported(struct fixture *f)
 	(void)get_dispatch(f, token, 105, ATT_1);
 	(void)complete_dispatch(f, token, 105, "failed", ATT_1);
 	assert_string_equal("completed", state_of(f, 105));
-}
-
-static int64_t
-startable(struct fixture *f)
-{
-	struct msg m = {.type = MSG_NEXT_STARTABLE};
-
-	m.next_startable.generation = 1;
-	return fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_STARTABLE)
-	    ->startable.event_id;
 }
 
 static const struct told *
@@ -99,7 +76,7 @@ it_waits_for_its_tasks_end(void **state)
 	assert_failed(
 	    ack_dispatch(f, token, 105, 7, ATT_1), "task_token_refused");
 	assert_failed(redispatch_event(f, 105), "refused");
-	assert_int_equal(0, startable(f));
+	assert_int_equal(0, next_startable(f));
 	/* The end admits it, in its own transaction. */
 	fixture_restart(f);
 	(void)end_attempt(f, ATT_1, "lost");
@@ -107,7 +84,7 @@ it_waits_for_its_tasks_end(void **state)
 	    sql_get(f,
 		"SELECT state || ' ' || COALESCE(redispatch_decision, '-')"
 		" FROM events"));
-	assert_int_equal(105, startable(f));
+	assert_int_equal(105, next_startable(f));
 	assert_string_not_equal("", launch(f, 105, ATT_2));
 	assert_int_equal(2, sql_int(f, "SELECT COUNT(*) FROM tasks"));
 }
@@ -138,10 +115,10 @@ every_sibling_comes_out(void **state)
 	struct fixture *f = *state;
 
 	reported(f);
-	join(f, 106);
-	join(f, 107);
-	join(f, 108);
-	join(f, 109);
+	join_event(f, 106);
+	join_event(f, 107);
+	join_event(f, 108);
+	join_event(f, 109);
 	(void)get_dispatch(f, token, 107, ATT_1);
 	(void)get_dispatch(f, token, 108, ATT_1);
 	(void)ack_dispatch(f, token, 108, 7, ATT_1);
@@ -155,14 +132,14 @@ every_sibling_comes_out(void **state)
 	    sql_int(f,
 		"SELECT COUNT(*) FROM task_events"
 		" WHERE retired_at IS NULL"));
-	assert_int_equal(0, startable(f));
+	assert_int_equal(0, next_startable(f));
 	assert_int_equal(2, end_attempt(f, ATT_1, "lost")->ended.unknown);
 	assert_string_equal("completed", state_of(f, 107));
 	assert_string_equal("completed", state_of(f, 108));
 	assert_string_equal("unknown",
 	    sql_get(f, "SELECT outcome FROM task_events WHERE event_id = 107"));
 	/* And nothing is in the way of the conversation any more. */
-	assert_int_equal(105, startable(f));
+	assert_int_equal(105, next_startable(f));
 	assert_string_not_equal("", launch(f, 105, ATT_2));
 	(void)end_attempt(f, ATT_2, "lost");
 	assert_string_equal("held", state_of(f, 109));
@@ -178,7 +155,7 @@ a_second_record_of_the_task_waits_too(void **state)
 	int i;
 
 	reported(f);
-	join(f, 106);
+	join_event(f, 106);
 	(void)get_dispatch(f, token, 106, ATT_1);
 	(void)complete_dispatch(f, token, 106, "failed", ATT_1);
 	(void)redispatch_event(f, 105);
@@ -225,14 +202,14 @@ a_superseded_task_takes_nothing_more(void **state)
 	reported(f);
 	(void)redispatch_event(f, 105);
 	assert_string_equal("admitted", admit_elsewhere(f, 103, "k"));
-	assert_int_equal(0, startable(f));
+	assert_int_equal(0, next_startable(f));
 	assert_string_equal("", launch(f, 103, ATT_2));
 	sql_refused(f,
 	    "INSERT INTO task_events (task_id, event_id, conversation_key)"
 	    " VALUES (1, 103, 'k')");
 	assert_string_equal("admitted", state_of(f, 103));
 	(void)end_attempt(f, ATT_1, "lost");
-	assert_int_equal(103, startable(f));
+	assert_int_equal(103, next_startable(f));
 	assert_string_not_equal("", launch(f, 103, ATT_2));
 	assert_string_equal("2",
 	    sql_get(f, "SELECT task_id FROM task_events WHERE event_id = 103"));

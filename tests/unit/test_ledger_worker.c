@@ -24,19 +24,6 @@ launched(struct fixture *f)
 	assert_int_equal(TOKEN_LEN, strlen(token));
 }
 
-/* A sibling on the task that no launch exposed. */
-static void
-join(struct fixture *f, int64_t id)
-{
-	(void)record_event(f, id);
-	(void)admit_event(f, id, "k");
-	sql_ok(f,
-	    "INSERT INTO task_events (task_id, event_id, conversation_key,"
-	    " guard) VALUES (1, %lld, 'k', 'armed');"
-	    "UPDATE events SET state = 'dispatched' WHERE id = %lld",
-	    (long long)id, (long long)id);
-}
-
 static void
 hold(struct fixture *f)
 {
@@ -268,7 +255,7 @@ get_exposes_what_no_launch_did(void **state)
 	struct fixture *f = *state;
 
 	launched(f);
-	join(f, 102);
+	join_event(f, 102);
 	assert_string_equal("exposed", get(f, 102)->instruction.delivery);
 	assert_string_equal("exposed 1 0",
 	    sql_get(f,
@@ -283,7 +270,7 @@ the_earliest_unacknowledged_comes_first(void **state)
 	struct fixture *f = *state;
 
 	launched(f);
-	join(f, 102);
+	join_event(f, 102);
 	assert_int_equal(101, get(f, 0)->instruction.event_id);
 	assert_int_equal(101, get(f, 0)->instruction.event_id);
 	(void)ack(f, 0);
@@ -303,7 +290,7 @@ what_is_gone_is_skipped_and_refused(void **state)
 	struct fixture *f = *state;
 
 	launched(f);
-	join(f, 102);
+	join_event(f, 102);
 	sql_put(f,
 	    "UPDATE events SET content_dropped = 1, snapshot = NULL"
 	    " WHERE id = 101");
@@ -341,7 +328,7 @@ under_a_hold_nothing_new_is_handed_over(void **state)
 	struct fixture *f = *state;
 
 	launched(f);
-	join(f, 102);
+	join_event(f, 102);
 	(void)get(f, 101);
 	hold(f);
 	assert_failed(get(f, 102), "held");
@@ -373,7 +360,7 @@ on_admitted(void **state)
 	struct fixture *f = *state;
 
 	launched(f);
-	join(f, 102);
+	join_event(f, 102);
 	assert_failed(ack_dispatch(f, token, 102, 0, ATT_1), "not_exposed");
 	assert_failed(
 	    complete_dispatch(f, token, 102, "failed", ATT_1), "not_exposed");
@@ -684,7 +671,7 @@ a_thread_is_read_for_pulled_events_only(void **state)
 	struct msg *is;
 
 	launched(f);
-	join(f, 102);
+	join_event(f, 102);
 	assert_failed(thread_of(f, 101, ATT_1), "not_exposed");
 	(void)get(f, 101);
 	is = thread_of(f, 101, ATT_1);
