@@ -70,4 +70,16 @@ void stage_note(struct stage *s, const char *fmt, ...)
 void stage_expect(struct stage *s, const char *text);
 size_t stage_count(const struct stage *s, const char *text);
 
+/* ---- what the feed is told ----------------------------------------------- */
+
+#define ROW_BUT(id, more)                                                     \
+	"{\"id\":" id ",\"kind\":\"comment_created\",\"action\":\"created\"," \
+	"\"event_type\":\"comment.created\",\"bucket_id\":48699913,"          \
+	"\"creator_id\":26909558,\"recording_id\":1000001,"                   \
+	"\"created_at\":\"2026-07-14T06:10:00.159Z\"" more "}"
+#define ROW(id) ROW_BUT(id, ",\"performed_by_id\":null")
+#define PAGE(rows, more) "{\"events\":[" rows "],\"position\":\"p\"" more "}"
+#define D16 "\"0123456789abcdef\""
+#define POSITION_400 "{\"error\":\"x\",\"reason\":\"invalid_position\"}"
+
 #endif
