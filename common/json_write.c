@@ -11,6 +11,17 @@ needs_number(uint32_t cp)
 	    cp == 0x2029;
 }
 
+/* By hand: a text may be nothing but these. */
+static void
+write_number(struct buffer *b, uint32_t cp)
+{
+	static const char digits[] = "0123456789abcdef";
+	const char escape[] = {'\\', 'u', digits[cp >> 12 & 15],
+	    digits[cp >> 8 & 15], digits[cp >> 4 & 15], digits[cp & 15]};
+
+	buffer_add(b, escape, sizeof(escape));
+}
+
 static void
 write_char(struct buffer *b, uint32_t cp, const char *bytes, size_t n)
 {
@@ -24,7 +35,7 @@ write_char(struct buffer *b, uint32_t cp, const char *bytes, size_t n)
 		buffer_add_char(b, '\\');
 		buffer_add_char(b, letters[found - meanings]);
 	} else if (needs_number(cp)) {
-		buffer_printf(b, "\\u%04x", (unsigned)cp);
+		write_number(b, cp);
 	} else {
 		buffer_add(b, bytes, n);
 	}

@@ -25,8 +25,6 @@
 
 /* A little more than mcpd takes: it is to see for itself what is too long. */
 #define AGENT_LINE_MAX (4 * 1024 * 1024 + 2)
-/* A batch of the longest answers. */
-#define MCPD_LINE_MAX (16 * 1024 * 1024)
 /* Who does not read is not read for either. */
 #define QUEUE_HIGH (1024 * 1024)
 #define READ_SIZE 65536
@@ -416,7 +414,7 @@ main(int argc, char **argv)
 	memcpy(b.address.sun_path, argv[1], strlen(argv[1]));
 	store_init(&b.store);
 	lines_init(&b.from_agent, AGENT_LINE_MAX);
-	lines_init(&b.from_mcpd, MCPD_LINE_MAX);
+	lines_init(&b.from_mcpd, LINES_MCPD_MAX);
 	signals_set(&unblocked);
 	mcpd_try(&b);
 	bridge_run(&b, &unblocked);

@@ -49,9 +49,11 @@ void call_check_token(struct call *call, void (*then)(struct call *call));
 
 /*
  * JSON, taken over, as pretty text, its contents cut to the size rule. After
- * this and the next the call is gone.
+ * this and the next two the call is gone.
  */
 void call_answer(struct call *call, json_t *json, bool is_error);
+/* The same uncut; refused when its line has no room for it. */
+void call_answer_whole(struct call *call, json_t *json);
 /* An error of mcpd/refusal's kinds, flagged as one. */
 void call_refuse(struct call *call, const char *kind, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

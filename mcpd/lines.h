@@ -12,6 +12,12 @@
 
 #include "common/json.h"
 
+/*
+ * The longest line that mcpd writes, so the bridge takes no longer one
+ * (mcp.md 7).
+ */
+#define LINES_MCPD_MAX ((size_t)1024 * 1024)
+
 struct lines {
 	size_t max; /* bytes of a line, without its LF */
 	char *bytes;

@@ -17,7 +17,7 @@
 #define MESSAGE_DEPTH_MAX 64
 #define MESSAGE_MEMBERS_MAX 10000
 #define MESSAGE_ID_MAX 1024  /* raw bytes, quotes included */
-#define MESSAGE_NAME_MAX 256 /* method, tool, cursor */
+#define MESSAGE_NAME_MAX 256 /* method, tool, cursor, version */
 
 #define RPC_PARSE_ERROR -32700
 #define RPC_INVALID_REQUEST -32600

@@ -3,21 +3,25 @@
 #include "common/log.h"
 #include "common/xmalloc.h"
 #include "mcpd/answer.h"
+#include "mcpd/lines.h"
 #include "mcpd/origin.h"
 #include "mcpd/stream.h"
 
 struct batch {
 	struct stream *stream;
 	struct buffer line;
+	size_t share; /* of the line, for each response */
 	size_t holders;
 };
 
 struct batch *
-batch_new(struct stream *stream)
+batch_new(struct stream *stream, size_t count)
 {
 	struct batch *batch = xcalloc(1, sizeof(*batch));
 
 	batch->stream = stream;
+	/* Two brackets, and a comma for each. */
+	batch->share = (LINES_MCPD_MAX - 2) / count - 1;
 	batch->holders = 1;
 	return batch;
 }
@@ -46,6 +50,12 @@ batch_release(struct batch *batch)
 	}
 	buffer_free(&batch->line);
 	free(batch);
+}
+
+size_t
+origin_room(const struct origin *o)
+{
+	return o->batch != NULL ? o->batch->share : LINES_MCPD_MAX;
 }
 
 void

@@ -20,6 +20,11 @@ struct origin {
 	bool is_modern;
 };
 
+/*
+ * How many bytes its response may have, so that no line is longer than
+ * LINES_MCPD_MAX: a batch's is shared out evenly.
+ */
+size_t origin_room(const struct origin *o);
 /* One whole response, without LF. */
 void origin_send(const struct origin *o, const struct buffer *response);
 /* The members of a result; NULL: none. */
@@ -31,10 +36,11 @@ void origin_error(const struct origin *o, int code, const char *text,
 void origin_refuse(const struct origin *o, int code, const char *text);
 
 /*
- * Responses that share a line. A batch lives until everyone who holds it has
- * let go; then its line is written, if there is one. Its stream outlives it.
+ * Responses, at most COUNT, that share a line. A batch lives until everyone who
+ * holds it has let go; then its line is written, if there is one. Its stream
+ * outlives it.
  */
-struct batch *batch_new(struct stream *stream);
+struct batch *batch_new(struct stream *stream, size_t count);
 void batch_hold(struct batch *batch);
 void batch_release(struct batch *batch);
 

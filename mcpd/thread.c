@@ -53,7 +53,7 @@ answer_page(struct call *call, struct msg *reply)
 		    "The thread could not be read. Try again.");
 		return;
 	}
-	call_answer(call, page, false);
+	call_answer_whole(call, page);
 }
 
 static void

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "common/utf8.h"
 #include "mcpd/call.h"
 #include "mcpd/method.h"
 #include "mcpd/wire.h"
@@ -55,14 +56,15 @@ static bool
 has_served_version(const struct origin *o, const struct message *m)
 {
 	const json_t *asked = json_object_get(m->meta, META "protocolVersion");
+	const char *name = json_string_value(asked);
 	struct buffer data = {0};
 
 	if (text_is(asked, MODERN_VERSION))
 		return true;
 	buffer_add_text(
 	    &data, "{\"supported\":[\"" MODERN_VERSION "\"],\"requested\":");
-	json_write_string(
-	    &data, json_string_value(asked), json_string_length(asked));
+	json_write_string(&data, name,
+	    utf8_cut(name, json_string_length(asked), MESSAGE_NAME_MAX));
 	buffer_add_char(&data, '}');
 	origin_error(o, RPC_VERSION_NOT_SERVED, "Unsupported protocol version",
 	    NULL, data.bytes);
@@ -190,7 +192,7 @@ take_batch(struct stream *stream, const struct message *m,
 		    &o, RPC_INVALID_REQUEST, "A batch holds 1 to 32 messages");
 		return;
 	}
-	o.batch = batch_new(stream);
+	o.batch = batch_new(stream, json_array_size(m->tree));
 	while (json_span_next(text, &at, &element))
 		take_message(&o, &element);
 	batch_release(o.batch);

@@ -38,6 +38,7 @@ check_line(const struct json_span *line)
 	const json_t *response;
 	size_t i;
 
+	MUST(line->len <= LINES_MCPD_MAX);
 	MUST(json != NULL);
 	if (json_is_array(json)) {
 		MUST(json_array_size(json) != 0);

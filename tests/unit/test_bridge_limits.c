@@ -178,6 +178,32 @@ a_line_that_is_too_long_is_cut(void **state)
 	bridge_end(w);
 }
 
+/* What mcpd may write at most arrives. */
+static void
+the_longest_line_of_mcpd_is_whole(void **state)
+{
+	struct bridge_world *w = bridge_start(bridge_path);
+	size_t len = LINES_MCPD_MAX, at = 0;
+	char *line = long_call("1", len);
+	const char *heard = NULL;
+	ssize_t n;
+
+	accept_server(w);
+	line[len] = '\n';
+	while (at <= len && heard == NULL) {
+		n = send(w->server, line + at, len + 1 - at,
+		    MSG_DONTWAIT | MSG_NOSIGNAL);
+		at += n > 0 ? (size_t)n : 0;
+		heard = hear(w->agent_out, &w->heard, 5);
+	}
+	if (heard == NULL)
+		heard = hear(w->agent_out, &w->heard, DEADLINE_MS);
+	assert_non_null(heard);
+	assert_int_equal(len, strlen(heard));
+	free(line);
+	bridge_end(w);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -187,6 +213,7 @@ main(int argc, char **argv)
 	    cmocka_unit_test(what_exceeds_the_store_is_an_error_after_a_death),
 	    cmocka_unit_test(what_exceeds_the_store_ends_the_bridge),
 	    cmocka_unit_test(a_line_that_is_too_long_is_cut),
+	    cmocka_unit_test(the_longest_line_of_mcpd_is_whole),
 	};
 
 	if (bridge_paths(argc, argv) == -1)

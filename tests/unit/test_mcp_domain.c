@@ -393,7 +393,7 @@ only_content_is_cut_and_at_a_character(void **state)
 		buffer_add_text(&content, "\xe2\x82\xac");
 	json = json_pack("{s:{s:s, s:s}, s:[{s:s}]}", "instruction", "title",
 	    "kept", "content", content.bytes, "comments", "content", "short");
-	text = fit_text(json, &len);
+	text = fit_text(json, LINES_MCPD_MAX, &len);
 	assert_int_equal(strlen(text), len);
 	assert_in_range(len, FIT_TEXT_MAX * 7 / 8 - 400, FIT_TEXT_MAX);
 	back = json_loads(text, 0, NULL);
