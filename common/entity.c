@@ -92,6 +92,8 @@ named_next(const char *text, size_t len, uint32_t *cp)
 	n = (size_t)(end - text);
 	memcpy(name, text, n);
 	name[n] = '\0';
+	if (strlen(name) != n)
+		return 0; /* a NUL is part of no name */
 	found = bsearch(name, entities, sizeof(entities) / sizeof(entities[0]),
 	    sizeof(entities[0]), entity_order);
 	if (found == NULL)

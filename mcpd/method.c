@@ -40,7 +40,8 @@ serve_initialize(const struct origin *o, const struct message *m)
 		    "clientInfo");
 		return;
 	}
-	o->stream->revision = revision_negotiate(json_string_value(version));
+	o->stream->revision = revision_negotiate(
+	    json_string_value(version), json_string_length(version));
 	buffer_printf(&body,
 	    "\"protocolVersion\":\"%s\",\"capabilities\":{\"tools\":{}},"
 	    "\"serverInfo\":" SERVER_INFO ",",

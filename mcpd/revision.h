@@ -6,6 +6,7 @@
 #define MCPD_REVISION_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #define MODERN_VERSION "2026-07-28"
 
@@ -15,8 +16,8 @@ struct revision {
 	bool has_batches;
 };
 
-/* The one of that version, else the newest. */
-const struct revision *revision_negotiate(const char *version);
+/* The one of that version, which may hold NUL, else the newest. */
+const struct revision *revision_negotiate(const char *version, size_t len);
 /* All that are served, the modern one first, as a JSON array. */
 extern const char revisions_json[];
 

@@ -311,6 +311,68 @@ exchanges_are_as_recorded(void **state)
 	"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\"," \
 	"\"params\":{\"requestId\":" id ",\"reason\":\"x\"}}"
 
+/* What stands behind a NUL counts: such a name is none that is known. */
+static const struct nul_row {
+	const char *line, *answer;
+} nul_rows[] = {
+    {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{"
+     "\"protocolVersion\":\"2025-06-18\\u0000x\",\"capabilities\":{},"
+     "\"clientInfo\":{\"name\":\"x\",\"version\":\"1\"}}}",
+	"\"protocolVersion\":\"2025-11-25\""},
+    {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{"
+     "\"protocolVersion\":\"2025-03-26\\u0000\",\"capabilities\":{},"
+     "\"clientInfo\":{\"name\":\"x\",\"version\":\"1\"}}}",
+	"\"protocolVersion\":\"2025-11-25\""},
+    {"{\"jsonrpc\":\"2.0\\u0000\",\"id\":1,\"method\":\"ping\"}", "-32600"},
+    {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\\u0000\"}", "-32601"},
+    {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{"
+     "\"name\":\"basecamp_connect\\u0000\"}}",
+	"-32602"},
+    {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":{"
+     "\"_meta\":{\"" META "protocolVersion\":\"2026-07-28\\u0000\",\"" META
+     "clientCapabilities\":{}}}}",
+	"-32022"},
+    {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":{"
+     "\"_meta\":{\"" META "protocolVersion\":\"2026-07-28\",\"" META
+     "clientCapabilities\":{},\"" META "logLevel\":\"info\\u0000\"}}}",
+	"-32602"},
+    {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{"
+     "\"name\":\"basecamp_connect\",\"arguments\":{\"action\":"
+     "\"get_dispatch\\u0000x\"}}}",
+	"no action get_dispatch"},
+    {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{"
+     "\"name\":\"basecamp_connect\",\"arguments\":{\"action\":"
+     "\"get_dispatch\",\"params\":{\"event_id\":\"101\\u0000\"}}}}",
+	"event_id is not a decimal id"},
+    {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{"
+     "\"name\":\"basecamp_thread\",\"arguments\":{\"action\":\"reply\","
+     "\"params\":{\"event_id\":101,\"content\":\"x\",\"format\":"
+     "\"plain\\u0000\"}}}}",
+	"format is neither"},
+    {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{"
+     "\"name\":\"basecamp_thread\",\"arguments\":{\"action\":\"read\","
+     "\"params\":{\"event_id\":101,\"cursor\":\"t.1.2\\u0000\"}}}}",
+	"cursor is none"},
+};
+
+static void
+a_nul_makes_another_name(void **state)
+{
+	struct world *w = world_open();
+	const char *answer;
+	size_t i;
+
+	for (i = 0; i < sizeof(nul_rows) / sizeof(nul_rows[0]); i++) {
+		world_say(w, nul_rows[i].line);
+		answer = world_hear(w);
+		if (answer == NULL ||
+		    strstr(answer, nul_rows[i].answer) == NULL)
+			fail_msg("%s: %s", nul_rows[i].line, answer);
+	}
+	assert_int_equal(0, w->asked_count);
+	world_free(w);
+}
+
 static void
 a_cancelled_call_is_not_answered(void **state)
 {
@@ -463,6 +525,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(exchanges_are_as_recorded),
+	    cmocka_unit_test(a_nul_makes_another_name),
 	    cmocka_unit_test(a_cancelled_call_is_not_answered),
 	    cmocka_unit_test(a_cancelled_call_leaves_its_batch),
 	    cmocka_unit_test(calls_end_in_any_order),

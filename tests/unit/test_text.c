@@ -179,6 +179,7 @@ entities_are_decoded(void **state)
 	    {TEXT("&#"), "&#"},
 	    {TEXT("&#;"), "&#;"},
 	    {TEXT("&#x;"), "&#x;"},
+	    {TEXT("&lt\0;"), "&lt" FFFD ";"},
 	    {TEXT("&#xg;"), "&#xg;"},
 	    {TEXT("&amp"), "&amp"},
 	    {TEXT("&;"), "&;"},
