@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/log.h"
 #include "common/paths.h"
 #include "common/xmalloc.h"
 
@@ -120,10 +121,12 @@ variable_read(const char *name, char **out, struct error *e)
 	if (value == NULL || value[0] == '\0')
 		return 0;
 	if (value[0] != '/')
-		return error_set(e, "%s is not an absolute path", name);
+		return error_set(
+		    e, "%s is no absolute path: %s", name, log_safe(value));
 	/* The service manager separates several by a colon. */
 	if (strchr(value, ':') != NULL)
-		return error_set(e, "%s names more than one directory", name);
+		return error_set(e, "%s names more than one directory: %s",
+		    name, log_safe(value));
 	*out = path_clean(value);
 	return 0;
 }

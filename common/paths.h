@@ -32,7 +32,9 @@ bool path_profile_ok(const char *profile);
  * From the environment and the effective uid, the first that is set, as
  * design 7 lists; an empty variable is not set. No file is touched. Fails on
  * a relative variable, a missing home, or a socket path over its bound, naming
- * the variable. Free with path_free(), also after a failure.
+ * the variable and what it holds. (XDG has a relative one ignored; then what
+ * the operator wrote would quietly lie elsewhere.) Free with path_free(), also
+ * after a failure.
  */
 int path_resolve(const char *profile, struct paths *out, struct error *e);
 void path_free(struct paths *p);

@@ -56,6 +56,24 @@ def test_directories_are_made(make_connector):
     assert list(state.glob("999-*/ledger.db"))
 
 
+@pytest.mark.parametrize("name", [
+    "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR",
+    "STATE_DIRECTORY", "RUNTIME_DIRECTORY", "CACHE_DIRECTORY"])
+def test_a_relative_directory(make_connector, name):
+    """Not passed over: what was written would quietly lie elsewhere."""
+    connector = make_connector()
+    connector.environ[name] = "some/where"
+    for words in (["connectd", "run", "--profile", "demo"],
+                  ["connectctl", "-P", "demo", "status"]):
+        done = subprocess.run(
+            [str(connector.bin / words[0]), *words[1:]],
+            env=connector.environ, capture_output=True, text=True,
+            timeout=20, check=False)
+        assert done.returncode == 78
+        assert name in done.stderr
+        assert "some/where" in done.stderr
+
+
 def check_not_started(connector, text):
     event = connector.sim.mention()["event_id"]
     connector.wait_event(event, "blocked")
