@@ -10,6 +10,7 @@
 #include "common/xmalloc.h"
 
 #define PROFILE_MAX 64
+#define CONTROL_SOCKET "control.sock"
 
 /* ---- text ------------------------------------------------------------- */
 
@@ -244,7 +245,7 @@ path_resolve(const char *profile, struct paths *out, struct error *e)
 	free(not_ours);
 	if (rc == -1)
 		return -1;
-	out->control_socket = path_join(out->runtime_dir, "/control.sock");
+	out->control_socket = path_join(out->runtime_dir, "/" CONTROL_SOCKET);
 	out->ledger_socket =
 	    path_join(out->runtime_dir, "/" PATH_LEDGER_SOCKET);
 	if (strlen(out->control_socket) > SOCKET_PATH_MAX)
@@ -267,6 +268,73 @@ path_free(struct paths *p)
 	free(p->state_given);
 	free(p->runtime_given);
 	memset(p, 0, sizeof(*p));
+}
+
+/* ---- the homes of profiles ---------------------------------------------- */
+
+static const struct {
+	const struct place *place;
+	const char *file;
+} profile_places[] = {
+    {&config_place, "connect.json"},
+    {&runtime_place, CONTROL_SOCKET},
+};
+
+#define PROFILE_PLACES (sizeof(profile_places) / sizeof(profile_places[0]))
+
+/* DIR is taken over; it may be there already. */
+static void
+home_add(struct path_homes *h, char *dir, const char *file, bool is_system)
+{
+	size_t i;
+
+	for (i = 0; i < h->count; i++) {
+		if (strcmp(h->list[i].dir, dir) == 0) {
+			h->list[i].is_system |= is_system;
+			free(dir);
+			return;
+		}
+	}
+	h->list[h->count++] = (struct path_home){dir, file, is_system};
+}
+
+int
+path_homes(struct path_homes *out, struct error *e)
+{
+	char *dir = NULL, *given = NULL;
+	size_t i;
+	int rc;
+
+	*out = (struct path_homes){.count = 0};
+	for (i = 0; i < PROFILE_PLACES; i++) {
+		rc = place_find(profile_places[i].place, &dir, &given, e);
+		free(given);
+		given = NULL;
+		if (rc == -1)
+			return -1;
+		home_add(out, dir, profile_places[i].file, false);
+	}
+	for (i = 0; i < PROFILE_PLACES; i++)
+		home_add(out, xstrdup(profile_places[i].place->for_root),
+		    profile_places[i].file, true);
+	return 0;
+}
+
+void
+path_homes_free(struct path_homes *h)
+{
+	while (h->count > 0)
+		free(h->list[--h->count].dir);
+}
+
+char *
+path_system_socket(const char *profile)
+{
+	char *out;
+
+	(void)xasprintf(
+	    &out, "%s/%s/" CONTROL_SOCKET, runtime_place.for_root, profile);
+	return out;
 }
 
 /* ---- the state directory ------------------------------------------------ */

@@ -40,6 +40,27 @@ int path_resolve(const char *profile, struct paths *out, struct error *e);
 void path_free(struct paths *p);
 
 /*
+ * Where profiles have their places: a profile is a directory in DIR that holds
+ * FILE. First those that path_resolve() finds, then those of a connector that
+ * the system runs, where they are others.
+ */
+#define PATH_HOMES_MOST 4
+struct path_homes {
+	struct path_home {
+		char *dir;
+		const char *file;
+		bool is_system; /* only root can have made it */
+	} list[PATH_HOMES_MOST];
+	size_t count;
+};
+
+/* As path_resolve(). Free with path_homes_free(), also after a failure. */
+int path_homes(struct path_homes *out, struct error *e);
+void path_homes_free(struct path_homes *h);
+/* The control socket that a connector of the system has for PROFILE. */
+char *path_system_socket(const char *profile);
+
+/*
  * The canonical state directory of an account and agent, and back
  * (ledger.md 5 "Canonical state directory"). path_state_check() takes any
  * spelling of a directory and says whether it is the one of ACCOUNT under

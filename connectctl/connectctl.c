@@ -19,6 +19,7 @@
 #include "connectctl/ask.h"
 #include "connectctl/decide.h"
 #include "connectctl/offline.h"
+#include "connectctl/profile.h"
 #include "connectctl/text.h"
 #include "connectctl/token.h"
 #include "connectctl/words.h"
@@ -407,6 +408,7 @@ main(int argc, char *argv[])
 	struct wish w;
 	struct paths paths = {0};
 	struct error e;
+	char *only = NULL;
 	int code;
 
 	standard_streams_hold();
@@ -421,9 +423,15 @@ main(int argc, char *argv[])
 		words_usage(commands, stdout);
 		return EXIT_OK;
 	}
+	if (w.profile == NULL && w.command->needs_profile) {
+		if (profile_find(&only, &e) == -1)
+			return fail(&w, e.code, e.text);
+		w.profile = only;
+	}
 	if (w.profile != NULL && path_resolve(w.profile, &paths, &e) == -1)
 		return fail(&w, EXIT_CONFIG, e.text);
 	code = w.command->run(&w, &paths);
 	path_free(&paths);
+	free(only);
 	return output_is_whole(code) ? code : EXIT_FAILED;
 }

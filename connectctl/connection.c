@@ -66,22 +66,23 @@ socket_error(const char *profile, const char *path, struct error *e)
 static int
 socket_find(const struct paths *paths, const char *profile, struct error *e)
 {
-	char system[SOCKET_PATH_MAX + 1];
+	char *system;
 	int fd, first;
 
 	fd = socket_connect(paths->control_socket);
 	if (fd != -1)
 		return fd;
 	first = errno;
-	if (snprintf(system, sizeof(system), "/run/connectd/%s/control.sock",
-		profile) < (int)sizeof(system))
-		fd = socket_connect(system);
-	if (fd != -1)
-		return fd;
-	if (errno == EACCES)
-		return socket_error(profile, system, e);
-	errno = first;
-	return socket_error(profile, paths->control_socket, e);
+	system = path_system_socket(profile);
+	fd = socket_connect(system);
+	if (fd == -1 && errno == EACCES) {
+		(void)socket_error(profile, system, e);
+	} else if (fd == -1) {
+		errno = first;
+		(void)socket_error(profile, paths->control_socket, e);
+	}
+	free(system);
+	return fd;
 }
 
 /* {"connectd":1,…}, or the reason why we are turned away. */

@@ -32,7 +32,9 @@ words_usage(const struct command *commands, FILE *out)
 	const struct command *c;
 
 	(void)fputs(
-	    "usage: connectctl -P|--profile PROFILE [--json] COMMAND\n", out);
+	    "usage: connectctl [-P|--profile PROFILE] [--json] COMMAND\n"
+	    "Without -P: of the only profile that there is.\n",
+	    out);
 	for (c = commands; c->name != NULL; c++)
 		(void)fprintf(out, "  %s%s%s%s\n      %s\n", c->name,
 		    c->argument == NULL ? "" : " ",
@@ -199,8 +201,6 @@ words_read(int argc, char *argv[], const struct command *commands,
 	if (w->command->takes_event &&
 	    number_read(w->argument, 1, INT64_MAX, &event) == -1)
 		return wrong(e, "is no id", log_safe(w->argument));
-	if (w->profile == NULL && w->command->needs_profile)
-		return wrong(e, "the profile must be named: -P PROFILE", "");
 	if (w->profile != NULL && !path_profile_ok(w->profile))
 		return wrong(e, "no profile's name", log_safe(w->profile));
 	return 0;

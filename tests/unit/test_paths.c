@@ -191,6 +191,61 @@ test_given(void **state)
 }
 
 static void
+assert_homes(const char *const *dirs, const char *const *files, size_t count)
+{
+	struct path_homes homes;
+	struct error e = {0, ""};
+	size_t i;
+
+	if (path_homes(&homes, &e) == -1)
+		fail_msg("%s", e.text);
+	assert_int_equal(count, homes.count);
+	for (i = 0; i < count; i++) {
+		assert_string_equal(dirs[i], homes.list[i].dir);
+		assert_string_equal(files[i], homes.list[i].file);
+	}
+	/* The last two are always the system's. */
+	assert_true(homes.list[count - 1].is_system);
+	assert_true(homes.list[count - 2].is_system);
+	path_homes_free(&homes);
+}
+
+/* Profiles lie where path_resolve() puts one, and in the system's places. */
+static void
+test_homes(void **state)
+{
+	static const char *const set[] = {
+	    "/c/connectd", "/r/connectd", "/etc/connectd", "/run/connectd"};
+	static const char *const files[] = {
+	    "connect.json", "control.sock", "connect.json", "control.sock"};
+	char *socket = path_system_socket("demo");
+	char run[64];
+	const char *const unset[] = {
+	    "/h/.config/connectd", run, "/etc/connectd", "/run/connectd"};
+	struct path_homes homes;
+	struct error e;
+
+	(void)state;
+	environment(
+	    "HOME=/h", "XDG_CONFIG_HOME=/c", "XDG_RUNTIME_DIR=/r", NULL);
+	assert_homes(set, files, 4);
+	environment("HOME=/h", NULL);
+	(void)snprintf(
+	    run, sizeof(run), "/tmp/connectd-%u", (unsigned int)geteuid());
+	if (geteuid() == 0)
+		assert_homes(set + 2, files + 2, 2);
+	else
+		assert_homes(unset, files, 4);
+	environment("HOME=/h", "XDG_RUNTIME_DIR=r", NULL);
+	assert_int_equal(-1, path_homes(&homes, &e));
+	assert_says(&e, "XDG_RUNTIME_DIR");
+	path_homes_free(&homes);
+	environment("HOME=/h", NULL);
+	assert_string_equal("/run/connectd/demo/control.sock", socket);
+	free(socket);
+}
+
+static void
 assert_unresolved(const char *profile, const char *part)
 {
 	struct error e = {0, ""};
@@ -339,6 +394,7 @@ main(void)
 	    cmocka_unit_test(test_contains),
 	    cmocka_unit_test(test_resolve),
 	    cmocka_unit_test(test_given),
+	    cmocka_unit_test(test_homes),
 	    cmocka_unit_test(test_variables_are_alike),
 	    cmocka_unit_test(test_resolve_refuses),
 	    TRAP("T80", test_state_dir, NULL, NULL),
