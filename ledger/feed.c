@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "common/log.h"
 #include "ledger/handlers.h"
 #include "ledger/lines.h"
 #include "ledger/machine.h"
@@ -144,16 +145,49 @@ handle_drop_position(
 	return n == -1 ? -1 : answer_done(a, n == 1);
 }
 
-/* Of what class it is, is the table's own CHECK. */
+static bool
+is_one_of(const char *word, const char *const *words, size_t count)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		if (strcmp(words[i], word) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* What the message table cannot say of a gap. 1, 0 with A refused. */
+static int
+gap_check(struct answer *a, const struct msg_gap *m)
+{
+	static const char *const classes[] = {"epoch", "retention"};
+	static const char *const entries[] = {
+	    "", "present", "replay", "unknown"};
+
+	if (!is_one_of(m->class, classes, sizeof(classes) / sizeof(*classes)))
+		return answer_fail(a, "refused",
+		    "GAP: class '%s' is neither epoch nor retention",
+		    log_safe(m->class));
+	if (!is_one_of(
+		m->entry_class, entries, sizeof(entries) / sizeof(*entries)))
+		return answer_fail(a, "refused",
+		    "GAP: entry_class '%s' is none of present, replay, unknown",
+		    log_safe(m->entry_class));
+	if ((strcmp(m->class, "epoch") == 0) != m->epoch_after_id.has)
+		return answer_fail(
+		    a, "refused", "GAP: an epoch, and only that, has an id");
+	return 1;
+}
+
 int
 handle_gap(struct ledger *l, const struct request *q, struct answer *a)
 {
 	const struct msg_gap *m = &q->m->gap;
 	int n;
 
-	if ((strcmp(m->class, "epoch") == 0) != m->epoch_after_id.has)
-		return answer_fail(
-		    a, "refused", "GAP: an epoch, and only that, has an id");
+	if (gap_check(a, m) != 1)
+		return 0;
 	n = sql_run(l, STMT_GAP_INSERT,
 	    WITH(v_text(m->nonce), v_text(l->now), v_text(m->class),
 		v_opt(m->epoch_after_id), v_text(m->entry_class),

@@ -273,10 +273,34 @@ a_gap_has_an_epoch_or_is_retention(void **state)
 	m.gap.epoch_after_id.has = false;
 	assert_true(
 	    fixture_get(f, &m, ROLE_INTAKE, "", MSG_DONE)->done.changed);
-	m.gap.nonce = NONCE_3;
-	m.gap.class = "other";
-	assert_failed(fixture_ask(f, &m, ROLE_INTAKE, ""), "refused");
 	assert_int_equal(2, sql_int(f, "SELECT COUNT(*) FROM gaps"));
+}
+
+static void
+gap_refused(struct fixture *f, struct msg *m, const char *text)
+{
+	struct msg *reply = fixture_ask(f, m, ROLE_INTAKE, "");
+
+	assert_failed(reply, "refused");
+	assert_string_equal(text, reply->failed.text);
+}
+
+static void
+a_gap_has_words_of_its_lists(void **state)
+{
+	struct fixture *f = *state;
+	struct msg m = {.type = MSG_GAP};
+
+	m.gap = (struct msg_gap){.nonce = NONCE_1, .class = "hole"};
+	gap_refused(f, &m, "GAP: class 'hole' is neither epoch nor retention");
+	m.gap.class = "retention";
+	m.gap.entry_class = "past";
+	gap_refused(f, &m,
+	    "GAP: entry_class 'past' is none of present, replay, unknown");
+	assert_int_equal(0, sql_int(f, "SELECT COUNT(*) FROM gaps"));
+	m.gap.entry_class = "unknown";
+	assert_true(
+	    fixture_get(f, &m, ROLE_INTAKE, "", MSG_DONE)->done.changed);
 }
 
 /* ---- deciding ---------------------------------------------------------- */
@@ -507,6 +531,7 @@ main(void)
 	    TEST(a_refused_position_goes_and_no_other),
 	    TEST(a_position_is_of_the_run_that_saved_it),
 	    TEST(a_gap_has_an_epoch_or_is_retention),
+	    TEST(a_gap_has_words_of_its_lists),
 	    TEST(undecided_records_come_by_id),
 	    TEST(a_blocked_record_is_due_by_its_own_clock),
 	    TEST(a_verdict_applies_at_its_revision_only),
