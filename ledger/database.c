@@ -260,20 +260,35 @@ database_open(struct ledger *l, const char *dir, open_progress progress,
 
 /*
  * Without a WAL the file alone is the ledger, and nothing beside it is
- * touched. With one it is read through the files that are there already.
+ * touched. With one it is read through the -shm that is there already. With a
+ * WAL alone, as a copy may have it, nobody can have the ledger open, and none
+ * is made: SQLite keeps that index in its own memory when it may think itself
+ * alone. To prove that by a lock it would have to write, so it takes none, and
+ * what was read counts if the files are still as they were (database_stands).
  */
+static struct files_state looked_at;
+static const struct pragma alone_pragmas[] = {
+    {"PRAGMA locking_mode = EXCLUSIVE", "PRAGMA locking_mode", "exclusive"},
+};
+
+static bool
+is_read_alone(void)
+{
+	return looked_at.wal.bytes != 0 && looked_at.shm.id.ino == 0;
+}
+
 static char *
 readonly_uri(const char *dir)
 {
-	struct stat st;
-	char *wal, *uri;
-	bool has_wal;
+	const char *how = "readonly_shm=1";
+	char *uri;
 
-	(void)xasprintf(&wal, "%s/" DATABASE_NAME "-wal", dir);
-	has_wal = stat(wal, &st) == 0 && st.st_size > 0;
-	free(wal);
-	(void)xasprintf(&uri, "file:%s/" DATABASE_NAME "?mode=ro&%s", dir,
-	    has_wal ? "readonly_shm=1" : "immutable=1");
+	files_look(dir, &looked_at);
+	if (looked_at.wal.bytes == 0)
+		how = "immutable=1";
+	else if (is_read_alone())
+		how = "vfs=unix-none";
+	(void)xasprintf(&uri, "file:%s/" DATABASE_NAME "?mode=ro&%s", dir, how);
 	return uri;
 }
 
@@ -288,6 +303,12 @@ readonly_handle(struct ledger *l, const char *dir, const struct file_id *file,
 	result = handle_open(l, uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, e);
 	if (result == OPEN_OK)
 		result = files_same(path, file, e);
+	/* Else the last one to close would move the WAL's rows, and end it. */
+	if (result == OPEN_OK)
+		(void)sqlite3_db_config(
+		    l->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+	if (result == OPEN_OK && is_read_alone())
+		result = pragmas_set(l, PRAGMAS(alone_pragmas), e);
 	free(path);
 	free(uri);
 	return result;
@@ -327,6 +348,20 @@ database_open_readonly(struct ledger *l, const char *dir, struct error *e)
 	if ((result = open_begin(l, dir, false, &file, e)) == OPEN_OK)
 		result = readonly_open(l, dir, &file, e);
 	return open_end(l, dir, result, e);
+}
+
+int
+database_stands(const char *dir, struct error *e)
+{
+	struct files_state now;
+
+	if (!is_read_alone())
+		return 0;
+	files_look(dir, &now);
+	if (files_equal(&now, &looked_at))
+		return 0;
+	return error_set(
+	    e, "%s: somebody opened the ledger meanwhile", log_safe(dir));
 }
 
 void

@@ -2,11 +2,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/paths.h"
+#include "common/xmalloc.h"
 #include "ledger/files.h"
+
+#ifdef __APPLE__
+#define st_mtim st_mtimespec
+#endif
 
 enum open_result
 database_refuse(struct error *e, const char *name, const char *why)
@@ -162,6 +168,43 @@ files_check(
 		result = sidecar_check_at(dir, DATABASE_NAME "-shm", e);
 	(void)close(dir);
 	return result;
+}
+
+static void
+file_look(const char *dir, const char *name, struct file_state *state)
+{
+	struct stat st;
+	char *path;
+
+	memset(state, 0, sizeof(*state));
+	(void)xasprintf(&path, "%s/%s", dir, name);
+	if (stat(path, &st) == 0)
+		*state = (struct file_state){
+		    {st.st_dev, st.st_ino}, st.st_size, st.st_mtim};
+	free(path);
+}
+
+void
+files_look(const char *dir, struct files_state *state)
+{
+	file_look(dir, DATABASE_NAME, &state->file);
+	file_look(dir, DATABASE_NAME "-wal", &state->wal);
+	file_look(dir, DATABASE_NAME "-shm", &state->shm);
+}
+
+static bool
+file_equal(const struct file_state *a, const struct file_state *b)
+{
+	return a->id.dev == b->id.dev && a->id.ino == b->id.ino &&
+	    a->bytes == b->bytes && a->written.tv_sec == b->written.tv_sec &&
+	    a->written.tv_nsec == b->written.tv_nsec;
+}
+
+bool
+files_equal(const struct files_state *a, const struct files_state *b)
+{
+	return file_equal(&a->file, &b->file) && file_equal(&a->wal, &b->wal) &&
+	    file_equal(&a->shm, &b->shm);
 }
 
 enum open_result

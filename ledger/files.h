@@ -32,6 +32,21 @@ enum open_result files_check(
 enum open_result files_same(
     const char *path, const struct file_id *file, struct error *e);
 
+/*
+ * The files of the ledger in DIR as they are at a moment: whoever begins to
+ * write makes the -shm first, and every write changes a size or a time.
+ */
+struct file_state {
+	struct file_id id; /* zero: it is not there */
+	off_t bytes;
+	struct timespec written;
+};
+struct files_state {
+	struct file_state file, wal, shm;
+};
+void files_look(const char *dir, struct files_state *state);
+bool files_equal(const struct files_state *a, const struct files_state *b);
+
 /* OPEN_REFUSED, with a text that names NAME. */
 enum open_result database_refuse(
     struct error *e, const char *name, const char *why);

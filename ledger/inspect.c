@@ -100,6 +100,7 @@ complain(enum exit_code code, const struct error *e)
 static int
 answer_question(struct ledger *l, const struct question *q)
 {
+	struct error e;
 	char *json;
 
 	switch (query_json(l, q->what, q->event_id, q->count, &json)) {
@@ -112,6 +113,10 @@ answer_question(struct ledger *l, const struct question *q)
 		break;
 	case QUERY_ERROR:
 		return complain(EXIT_STORAGE, &l->error);
+	}
+	if (database_stands(q->dir, &e) == -1) {
+		free(json);
+		return complain(EXIT_STORAGE, &e);
 	}
 	(void)puts(json);
 	free(json);

@@ -60,21 +60,35 @@ def test_after_a_crash(make_connector):
     check_answers(connector, event)
 
 
+def check_copy(connector, event, names):
+    copy = connector.folder.make("copy", 0o700)
+    for name in names:
+        shutil.copy(connector.state_dir / name, copy)
+        (copy / name).chmod(0o600)
+    done = subprocess.run(
+        [str(connector.bin / "connectd-ledger"), "--inspect", str(copy),
+         "show", str(event)], stdout=subprocess.PIPE, check=False)
+    assert done.returncode == 0
+    assert str(event).encode() in done.stdout
+    assert sorted(os.listdir(copy)) == sorted(names)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="SQLite chowns as root")
 def test_by_root_after_a_crash_of_roots_own(make_connector):
     """A WAL that root only reads is not chowned, and that is no death."""
     connector, event = worked_connector(make_connector)
     connector.kill()
     connector.wait_end()
-    copy = connector.folder.make("copy", 0o700)
-    for path in connector.state_dir.glob("ledger.db*"):
-        shutil.copy(path, copy)
-        (copy / path.name).chmod(0o600)
-    done = subprocess.run(
-        [str(connector.bin / "connectd-ledger"), "--inspect", str(copy),
-         "show", str(event)], stdout=subprocess.PIPE, check=False)
-    assert done.returncode == 0
-    assert str(event).encode() in done.stdout
+    check_copy(connector, event, ["ledger.db", "ledger.db-wal",
+                                  "ledger.db-shm"])
+
+
+def test_of_a_copy_without_its_index(make_connector):
+    """What is in the log is shown, and the -shm is not made for that."""
+    connector, event = worked_connector(make_connector)
+    connector.kill()
+    connector.wait_end()
+    check_copy(connector, event, ["ledger.db", "ledger.db-wal"])
 
 
 @pytest.mark.parametrize("command", [["status"], ["events"], ["show", "1"]])
