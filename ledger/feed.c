@@ -121,11 +121,13 @@ handle_checkpoint(struct ledger *l, const struct request *q, struct answer *a)
 	int served = 0, saved = 0;
 
 	if (m->served_id != 0)
-		served = sql_run(l, STMT_CHECKPOINT_SERVED,
+		served = sql_change_or_begin(l, STMT_CHECKPOINT_SERVED,
+		    STMT_CHECKPOINT_BEGIN_SERVED,
 		    WITH(v_text(m->flat_key), v_text(m->lineage),
 			v_int(m->served_id), v_text(l->now)));
 	if (served != -1 && *m->position != '\0')
-		saved = sql_run(l, STMT_CHECKPOINT_SAVE,
+		saved = sql_change_or_begin(l, STMT_CHECKPOINT_SAVE,
+		    STMT_CHECKPOINT_BEGIN_SAVED,
 		    WITH(v_text(m->flat_key), v_text(m->lineage),
 			v_text(m->position), v_text(l->now),
 			v_text(l->run_id)));

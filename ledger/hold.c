@@ -99,16 +99,29 @@ hold_decide(struct ledger *l, const char *nonce, const char *action,
 	return n == -1 ? -1 : 0;
 }
 
+/* The marker of a new generation, whether one stands or not. */
+static int
+marker_set(struct ledger *l, const char *by, const char *cause)
+{
+	int64_t generation;
+	int n;
+
+	if (sql_run(l, STMT_GENERATION_INSERT,
+		WITH(v_text(cause), v_text(by), v_text(l->now))) == -1)
+		return -1;
+	generation = sqlite3_last_insert_rowid(l->db);
+	n = sql_run(l, STMT_HOLD_MOVE, WITH(v_int(generation)));
+	if (n != 0)
+		return n;
+	return sql_run(l, STMT_HOLD_SET,
+	    WITH(v_int(generation), v_text(cause), v_text(by), v_text(l->now)));
+}
+
 int
 hold_set(struct ledger *l, struct answer *a, const char *nonce, const char *by,
     const char *cause, int64_t *decision_id)
 {
-	if (sql_run(l, STMT_GENERATION_INSERT,
-		WITH(v_text(cause), v_text(by), v_text(l->now))) == -1 ||
-	    sql_run(l, STMT_HOLD_SET,
-		WITH(v_int(sqlite3_last_insert_rowid(l->db)), v_text(cause),
-		    v_text(by), v_text(l->now))) == -1 ||
-	    records_tag(l, a) == -1)
+	if (marker_set(l, by, cause) == -1 || records_tag(l, a) == -1)
 		return -1;
 	return answer_failed(a) ? 0
 				: hold_decide(l, nonce, cause, by, decision_id);

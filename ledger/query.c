@@ -231,7 +231,7 @@ handle_connection(struct ledger *l, const struct request *q, struct answer *a)
 	const struct msg_connection *m = &q->m->connection;
 	int n;
 
-	n = sql_run(l, STMT_CONNECTION_NOTE,
+	n = sql_change_or_begin(l, STMT_CONNECTION_NOTE, STMT_CONNECTION_BEGIN,
 	    WITH(v_text(m->state), v_int(m->pid), v_text(l->now),
 		v_text(m->detail)));
 	return n == -1 ? -1 : answer_done(a, n == 1);

@@ -16,7 +16,8 @@ handle_renewal_hold(struct ledger *l, const struct request *q, struct answer *a)
 	if (*m->reason == '\0')
 		n = sql_run(l, STMT_RENEWAL_LIFT, WITH(v_text(m->fingerprint)));
 	else
-		n = sql_run(l, STMT_RENEWAL_HOLD,
+		n = sql_change_or_begin(l, STMT_RENEWAL_HOLD,
+		    STMT_RENEWAL_HOLD_BEGIN,
 		    WITH(v_text(m->fingerprint), v_text(m->reason),
 			v_text(m->until), v_text(l->now)));
 	return n == -1 ? -1 : answer_done(a, n == 1);

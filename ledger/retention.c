@@ -84,7 +84,7 @@ batch_write(struct ledger *l, const struct retention *r, bool *is_last)
 		return -1;
 	*is_last = discarded + completed < RETENTION_BATCH;
 	if (*is_last &&
-	    sql_run(l, STMT_RETENTION_NOTE,
+	    sql_change_or_begin(l, STMT_RETENTION_NOTE, STMT_RETENTION_BEGIN,
 		WITH(v_text(l->now),
 		    v_int(r->cleared + discarded + completed))) == -1)
 		return -1;

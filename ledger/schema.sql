@@ -7,15 +7,37 @@
 -- a machine (docs/lifecycle.md) allows, the tables refuse. Each refusal is
 -- RAISE(ABORT): it undoes its statement and nothing else, so that one request
 -- of a group may fail alone. RAISE(IGNORE) leaves the row that is there as it
--- is. Rows are born by the triggers named *_begin_*, which also keep INSERT OR
--- REPLACE from putting a row in another's place by its id, since that runs no
--- trigger of the row it deletes. Tables without one, other unique columns and
--- UPDATE OR REPLACE have no such guard: no statement of ours is one.
+-- is.
+--
+-- OR REPLACE deletes the rows in its way and runs no trigger of theirs. So no
+-- row of any table may come to stand in the way of another: the triggers named
+-- *_begin_* look at every unique key before a row is born, those named *_keep_*
+-- hold what never changes, and the few keys that do are looked at where they
+-- change. The names that SQLite has for an integer key besides its column's are
+-- named with it (OF may name what is no column); a table whose key is none is
+-- WITHOUT ROWID, so that it has no hidden one. Such a trigger runs before ON
+-- CONFLICT is thought of, too: what may be there already is changed by an
+-- UPDATE, and put there by an INSERT if that found nothing.
 
 CREATE TABLE schema_migrations (
 	version INTEGER PRIMARY KEY,
 	applied_at TEXT NOT NULL
 );
+
+CREATE TRIGGER schema_migrations_begin_once
+BEFORE INSERT ON schema_migrations
+WHEN EXISTS (SELECT 1 FROM schema_migrations WHERE version = NEW.version)
+BEGIN
+	SELECT RAISE(ABORT, 'a migration is noted once');
+END;
+
+CREATE TRIGGER schema_migrations_keep_apart
+BEFORE UPDATE OF version, rowid, oid, _rowid_ ON schema_migrations
+WHEN NEW.version IS NOT OLD.version
+AND EXISTS (SELECT 1 FROM schema_migrations WHERE version = NEW.version)
+BEGIN
+	SELECT RAISE(ABORT, 'a migration is noted once');
+END;
 
 -- ---- records -------------------------------------------------------------
 
@@ -83,13 +105,13 @@ CREATE INDEX events_redispatch ON events (redispatch_decision)
 -- ---- the feed ------------------------------------------------------------
 
 CREATE TABLE checkpoints (
-	flat_key TEXT PRIMARY KEY,
+	flat_key TEXT NOT NULL PRIMARY KEY,
 	lineage TEXT NOT NULL,
 	position TEXT NOT NULL,			-- '': the feed refused it
 	last_poll_served_id INTEGER NOT NULL DEFAULT 0,
 	run_id TEXT NOT NULL DEFAULT '',	-- whose position it is
 	updated_at TEXT NOT NULL
-);
+) WITHOUT ROWID;
 CREATE INDEX checkpoints_lineage ON checkpoints (lineage);
 
 CREATE TABLE losses (
@@ -111,7 +133,7 @@ CREATE TABLE loss_ids (
 	state TEXT NOT NULL CHECK (state IN
 	    ('missing', 'never_lost', 'recovered', 'unrecovered')),
 	PRIMARY KEY (loss_id, event_id)
-);
+) WITHOUT ROWID;
 CREATE INDEX loss_ids_event ON loss_ids (event_id, state);
 
 CREATE TABLE gaps (
@@ -173,7 +195,7 @@ CREATE TABLE task_events (
 	exposed_attempt_id TEXT,
 	adopted_reply_id INTEGER,
 	PRIMARY KEY (task_id, event_id)
-);
+) WITHOUT ROWID;
 CREATE UNIQUE INDEX task_events_live_event ON task_events (event_id)
     WHERE retired_at IS NULL;
 CREATE INDEX task_events_event ON task_events (event_id, delivery);
@@ -206,7 +228,7 @@ CREATE TABLE attempts (
 	still_running INTEGER NOT NULL DEFAULT 0,
 	UNIQUE (task_id, seq),
 	CHECK ((state = 'ended') = (stop_reason <> ''))
-);
+) WITHOUT ROWID;
 CREATE UNIQUE INDEX attempts_live ON attempts (task_id)
     WHERE state <> 'ended';
 CREATE INDEX attempts_state ON attempts (state);
@@ -261,11 +283,11 @@ CREATE INDEX outbox_retracts ON outbox (retracts) WHERE retracts IS NOT NULL;
 
 -- The token endpoint's "not before", by the credential it was said to.
 CREATE TABLE renewal_holds (
-	fingerprint TEXT PRIMARY KEY,
+	fingerprint TEXT NOT NULL PRIMARY KEY,
 	reason TEXT NOT NULL CHECK (reason <> ''),
 	until TEXT NOT NULL DEFAULT '',		-- '': for ever
 	updated_at TEXT NOT NULL
-);
+) WITHOUT ROWID;
 
 -- ---- holds and decisions -------------------------------------------------
 
@@ -361,6 +383,13 @@ OR instr(CASE OLD.state
     ELSE '' END, ' ' || NEW.state || ' ') = 0)
 BEGIN
 	SELECT RAISE(ABORT, 'a record does not move so');
+END;
+
+CREATE TRIGGER events_keep_their_id
+BEFORE UPDATE OF id, rowid, oid, _rowid_ ON events
+WHEN NEW.id IS NOT OLD.id
+BEGIN
+	SELECT RAISE(ABORT, 'a record keeps its id');
 END;
 
 CREATE TRIGGER events_are_not_deleted
@@ -468,8 +497,23 @@ CREATE TRIGGER tasks_begin_live
 BEFORE INSERT ON tasks
 WHEN NEW.superseded_at IS NOT NULL OR NEW.ended_at IS NOT NULL
 OR EXISTS (SELECT 1 FROM tasks WHERE id = NEW.id)
+OR EXISTS (SELECT 1 FROM tasks WHERE token_sha256 = NEW.token_sha256)
+OR EXISTS (SELECT 1 FROM tasks WHERE ended_at IS NULL
+    AND conversation_key <> '' AND conversation_key = NEW.conversation_key)
+OR EXISTS (SELECT 1 FROM tasks WHERE ended_at IS NULL
+    AND work_dir <> '' AND work_dir = NEW.work_dir)
 BEGIN
-	SELECT RAISE(ABORT, 'a task begins live');
+	SELECT RAISE(ABORT, 'a task begins live, in no other''s place');
+END;
+
+CREATE TRIGGER tasks_keep_their_place
+BEFORE UPDATE OF id, rowid, oid, _rowid_, conversation_key, work_dir
+ON tasks
+WHEN NEW.id IS NOT OLD.id
+OR NEW.conversation_key IS NOT OLD.conversation_key
+OR NEW.work_dir IS NOT OLD.work_dir
+BEGIN
+	SELECT RAISE(ABORT, 'a task keeps its conversation and its directory');
 END;
 
 CREATE TRIGGER tasks_are_not_deleted
@@ -508,14 +552,15 @@ BEGIN
 	SELECT RAISE(ABORT, 'the end of a task is final');
 END;
 
--- Only a live task of a live attempt gets another token.
+-- Only a live task of a live attempt gets another token, and nobody's.
 CREATE TRIGGER tasks_token_moves_by_rekey
 BEFORE UPDATE OF token_sha256 ON tasks
 WHEN NEW.token_sha256 IS NOT OLD.token_sha256
 AND (OLD.superseded_at IS NOT NULL OR NEW.superseded_at IS NOT NULL
     OR OLD.ended_at IS NOT NULL OR NEW.ended_at IS NOT NULL
     OR NOT EXISTS (SELECT 1 FROM attempts a
-	WHERE a.task_id = OLD.id AND a.state <> 'ended'))
+	WHERE a.task_id = OLD.id AND a.state <> 'ended')
+    OR EXISTS (SELECT 1 FROM tasks WHERE token_sha256 = NEW.token_sha256))
 BEGIN
 	SELECT RAISE(ABORT, 'only a live attempt is re-keyed');
 END;
@@ -749,6 +794,14 @@ BEGIN
 	SELECT RAISE(ABORT, 'an attempt begins launching');
 END;
 
+CREATE TRIGGER attempts_keep_their_task
+BEFORE UPDATE OF id, task_id, seq ON attempts
+WHEN NEW.id IS NOT OLD.id OR NEW.task_id IS NOT OLD.task_id
+OR NEW.seq IS NOT OLD.seq
+BEGIN
+	SELECT RAISE(ABORT, 'an attempt keeps its task and its number');
+END;
+
 CREATE TRIGGER attempts_are_not_deleted
 BEFORE DELETE ON attempts
 BEGIN
@@ -773,12 +826,14 @@ BEGIN
 	SELECT RAISE(ABORT, 'held: nothing is started');
 END;
 
--- What is asked for twice under one key is one message.
+-- What is asked for twice under one key is one message. A pending one has no
+-- receipt.
 CREATE TRIGGER outbox_begin_pending
 BEFORE INSERT ON outbox
 WHEN NEW.state <> 'pending'
 OR EXISTS (SELECT 1 FROM outbox WHERE id = NEW.id)
 OR EXISTS (SELECT 1 FROM outbox WHERE intent_key = NEW.intent_key)
+OR EXISTS (SELECT 1 FROM outbox WHERE nonce = NEW.nonce)
 BEGIN
 	SELECT CASE WHEN EXISTS (SELECT 1 FROM outbox
 	    WHERE intent_key = NEW.intent_key) THEN RAISE(IGNORE)
@@ -800,6 +855,23 @@ BEGIN
 	SELECT RAISE(ABORT, 'a message does not move so');
 END;
 
+CREATE TRIGGER outbox_keeps_its_key
+BEFORE UPDATE OF id, rowid, oid, _rowid_, intent_key, message_kind
+ON outbox
+WHEN NEW.id IS NOT OLD.id OR NEW.intent_key IS NOT OLD.intent_key
+OR NEW.message_kind IS NOT OLD.message_kind
+BEGIN
+	SELECT RAISE(ABORT, 'a message keeps its key and its kind');
+END;
+
+CREATE TRIGGER outbox_nonce_is_of_one_claim
+BEFORE UPDATE OF nonce ON outbox
+WHEN NEW.nonce IS NOT OLD.nonce
+AND EXISTS (SELECT 1 FROM outbox WHERE nonce = NEW.nonce)
+BEGIN
+	SELECT RAISE(ABORT, 'a nonce is of one claim');
+END;
+
 CREATE TRIGGER outbox_is_not_deleted
 BEFORE DELETE ON outbox
 BEGIN
@@ -808,9 +880,11 @@ END;
 
 CREATE TRIGGER outbox_receipt_is_final
 BEFORE UPDATE OF receipt_id ON outbox
-WHEN OLD.receipt_id IS NOT NULL AND NEW.receipt_id IS NOT OLD.receipt_id
+WHEN NEW.receipt_id IS NOT OLD.receipt_id
+AND (OLD.receipt_id IS NOT NULL OR EXISTS (SELECT 1 FROM outbox
+    WHERE message_kind = NEW.message_kind AND receipt_id = NEW.receipt_id))
 BEGIN
-	SELECT RAISE(ABORT, 'a receipt is final');
+	SELECT RAISE(ABORT, 'a receipt is final, and one message''s alone');
 END;
 
 -- A hold stops the connector's own words, not a running worker's.
@@ -843,6 +917,20 @@ END;
 
 -- ---- what holds the feed's rows --------------------------------------------
 
+CREATE TRIGGER checkpoints_begin_once
+BEFORE INSERT ON checkpoints
+WHEN EXISTS (SELECT 1 FROM checkpoints WHERE flat_key = NEW.flat_key)
+BEGIN
+	SELECT RAISE(IGNORE);
+END;
+
+CREATE TRIGGER checkpoints_keep_their_key
+BEFORE UPDATE OF flat_key ON checkpoints
+WHEN NEW.flat_key IS NOT OLD.flat_key
+BEGIN
+	SELECT RAISE(ABORT, 'a checkpoint keeps its key');
+END;
+
 -- The only safe re-entry when the position is lost.
 CREATE TRIGGER checkpoints_served_id_moves_forward
 BEFORE UPDATE OF last_poll_served_id ON checkpoints
@@ -855,6 +943,21 @@ CREATE TRIGGER checkpoints_are_not_deleted
 BEFORE DELETE ON checkpoints
 BEGIN
 	SELECT RAISE(ABORT, 'a checkpoint keeps its served id');
+END;
+
+CREATE TRIGGER losses_begin_once
+BEFORE INSERT ON losses
+WHEN EXISTS (SELECT 1 FROM losses WHERE id = NEW.id)
+OR EXISTS (SELECT 1 FROM losses WHERE nonce = NEW.nonce)
+BEGIN
+	SELECT RAISE(ABORT, 'a loss is recorded once');
+END;
+
+CREATE TRIGGER losses_keep_their_nonce
+BEFORE UPDATE OF id, rowid, oid, _rowid_, nonce ON losses
+WHEN NEW.id IS NOT OLD.id OR NEW.nonce IS NOT OLD.nonce
+BEGIN
+	SELECT RAISE(ABORT, 'a loss keeps its nonce');
 END;
 
 CREATE TRIGGER losses_resolve_once
@@ -882,6 +985,13 @@ BEGIN
 	    ELSE RAISE(ABORT, 'a lost id begins missing, or is known') END;
 END;
 
+CREATE TRIGGER loss_ids_keep_their_loss
+BEFORE UPDATE OF loss_id, event_id ON loss_ids
+WHEN NEW.loss_id IS NOT OLD.loss_id OR NEW.event_id IS NOT OLD.event_id
+BEGIN
+	SELECT RAISE(ABORT, 'a lost id keeps its loss');
+END;
+
 CREATE TRIGGER loss_ids_state_edges
 BEFORE UPDATE OF state ON loss_ids
 WHEN NEW.state IS NOT OLD.state
@@ -895,6 +1005,15 @@ CREATE TRIGGER loss_ids_are_not_deleted
 BEFORE DELETE ON loss_ids
 BEGIN
 	SELECT RAISE(ABORT, 'a lost id stays recorded');
+END;
+
+CREATE TRIGGER gaps_begin_once
+BEFORE INSERT ON gaps
+WHEN EXISTS (SELECT 1 FROM gaps WHERE id = NEW.id)
+OR EXISTS (SELECT 1 FROM gaps WHERE nonce = NEW.nonce)
+BEGIN
+	SELECT CASE WHEN EXISTS (SELECT 1 FROM gaps WHERE nonce = NEW.nonce)
+	    THEN RAISE(IGNORE) ELSE RAISE(ABORT, 'a gap is written once') END;
 END;
 
 CREATE TRIGGER gaps_are_not_changed
@@ -911,6 +1030,13 @@ END;
 
 -- ---- what holds persons' words ---------------------------------------------
 
+CREATE TRIGGER hold_marker_begins_once
+BEFORE INSERT ON hold_marker
+WHEN EXISTS (SELECT 1 FROM hold_marker)
+BEGIN
+	SELECT RAISE(ABORT, 'there is a hold');
+END;
+
 -- First setter, cause and time stay: a second hold moves the generation only.
 CREATE TRIGGER hold_marker_moves_its_generation
 BEFORE UPDATE ON hold_marker
@@ -919,6 +1045,13 @@ OR NEW.held_by IS NOT OLD.held_by OR NEW.held_at IS NOT OLD.held_at
 OR NEW.generation < OLD.generation
 BEGIN
 	SELECT RAISE(ABORT, 'of a hold only the generation moves on');
+END;
+
+CREATE TRIGGER generations_begin_once
+BEFORE INSERT ON generations
+WHEN EXISTS (SELECT 1 FROM generations WHERE id = NEW.id)
+BEGIN
+	SELECT RAISE(ABORT, 'a generation is written once');
 END;
 
 CREATE TRIGGER generations_are_not_changed
@@ -933,6 +1066,14 @@ BEGIN
 	SELECT RAISE(ABORT, 'a generation stays recorded');
 END;
 
+CREATE TRIGGER decisions_begin_once
+BEFORE INSERT ON decisions
+WHEN EXISTS (SELECT 1 FROM decisions WHERE id = NEW.id)
+OR EXISTS (SELECT 1 FROM decisions WHERE nonce = NEW.nonce)
+BEGIN
+	SELECT RAISE(ABORT, 'a decision is written once');
+END;
+
 CREATE TRIGGER decisions_are_not_changed
 BEFORE UPDATE ON decisions
 BEGIN
@@ -943,4 +1084,34 @@ CREATE TRIGGER decisions_are_not_deleted
 BEFORE DELETE ON decisions
 BEGIN
 	SELECT RAISE(ABORT, 'a decision stays recorded');
+END;
+
+-- ---- what is noted beside it all -------------------------------------------
+
+CREATE TRIGGER renewal_holds_begin_once
+BEFORE INSERT ON renewal_holds
+WHEN EXISTS (SELECT 1 FROM renewal_holds WHERE fingerprint = NEW.fingerprint)
+BEGIN
+	SELECT RAISE(IGNORE);
+END;
+
+CREATE TRIGGER renewal_holds_keep_their_fingerprint
+BEFORE UPDATE OF fingerprint ON renewal_holds
+WHEN NEW.fingerprint IS NOT OLD.fingerprint
+BEGIN
+	SELECT RAISE(ABORT, 'a renewal hold is of one credential');
+END;
+
+CREATE TRIGGER connection_begins_once
+BEFORE INSERT ON connection
+WHEN EXISTS (SELECT 1 FROM connection)
+BEGIN
+	SELECT RAISE(IGNORE);
+END;
+
+CREATE TRIGGER retention_begins_once
+BEFORE INSERT ON retention
+WHEN EXISTS (SELECT 1 FROM retention)
+BEGIN
+	SELECT RAISE(IGNORE);
 END;

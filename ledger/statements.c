@@ -119,6 +119,15 @@ sql_run(
 }
 
 int
+sql_change_or_begin(struct ledger *l, enum stmt change, enum stmt begin,
+    const struct value *values, size_t count)
+{
+	int n = sql_run(l, change, values, count);
+
+	return n != 0 ? n : sql_run(l, begin, values, count);
+}
+
+int
 sql_first(
     struct ledger *l, enum stmt id, const struct value *values, size_t count)
 {

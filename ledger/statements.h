@@ -95,6 +95,13 @@ void sql_finalize(struct ledger *l);
 int sql_run(
     struct ledger *l, enum stmt id, const struct value *values, size_t count);
 /*
+ * CHANGE a row, or BEGIN it where nothing was changed, with the same values.
+ * A row that is there and needs no change is left as it is by its table's
+ * *_begin_* trigger (schema.sql). Returns what sql_run() does.
+ */
+int sql_change_or_begin(struct ledger *l, enum stmt change, enum stmt begin,
+    const struct value *values, size_t count);
+/*
  * Begin a query and go on with it: 1 a row, 0 no more, -1 as above. The row is
  * read from sql_row() and is good until the statement is used again.
  */

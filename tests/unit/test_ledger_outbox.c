@@ -430,7 +430,7 @@ a_receipt_of_anothers_is_refused(void **state)
 	assert_failed(receipt(f, 2, NONCE_2, 77), "refused");
 	assert_string_equal("sending", intent_state(f, 2));
 	/* Of another kind it may be the same number. */
-	sql_ok(f, "UPDATE outbox SET message_kind = 'comment' WHERE id = 2");
+	sql_put(f, "UPDATE outbox SET message_kind = 'comment' WHERE id = 2");
 	r = receipt(f, 2, NONCE_2, 77);
 	assert_string_equal("sent", r->settled.state);
 }

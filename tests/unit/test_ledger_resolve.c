@@ -265,7 +265,7 @@ anothers_receipt_is_not_named(void **state)
 	r = resolve(f, 1, "sent");
 	assert_failed(r, "refused");
 	assert_non_null(strstr(r->failed.text, "intent 2"));
-	sql_ok(f, "UPDATE outbox SET message_kind = 'comment' WHERE id = 2");
+	sql_put(f, "UPDATE outbox SET message_kind = 'comment' WHERE id = 2");
 	assert_resolved(resolve(f, 1, "sent"), "sent", true);
 }
 

@@ -401,7 +401,7 @@ the_conversation_of_a_live_task_stays_busy(void **state)
 	assert_false(fixture_get(f, &next, ROLE_DISPATCHER, "", MSG_STARTABLE)
 			 ->startable.found);
 	/* By the row alone, should the task have lost its copy. */
-	sql_ok(f, "UPDATE tasks SET conversation_key = ''");
+	sql_put(f, "UPDATE tasks SET conversation_key = ''");
 	assert_failed(fixture_ask(f, &m, ROLE_DISPATCHER, ""), "busy");
 	(void)end_attempt(f, ATT_1, "finished");
 	assert_string_not_equal("", launch(f, 12, ATT_2));

@@ -153,7 +153,7 @@ a_closed_ask_says_so(void **state)
 	struct fixture *f = *state;
 
 	unknown(f, 101, ATT_1);
-	sql_ok(f,
+	sql_put(f,
 	    "UPDATE outbox SET message_kind = 'chat_line'"
 	    " WHERE kind = 'completion'");
 	post_one(f, "completion");
@@ -315,7 +315,7 @@ what_asks_nothing_is_not_answered(void **state)
 	sql_ok(f,
 	    "UPDATE outbox SET kind = 'still_running' WHERE kind ="
 	    " 'completion'");
-	sql_ok(f,
+	sql_put(f,
 	    "UPDATE outbox SET intent_key = 'still_running:attempt:' ||"
 	    " attempt_id || ':1' WHERE kind = 'still_running'");
 	sql_ok(f,

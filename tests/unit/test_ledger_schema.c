@@ -210,24 +210,25 @@ one_live_task_for_an_event_and_for_a_conversation(void **state)
 	    " conversation_key) VALUES (2, 104, 'l')");
 }
 
+#define TASK_AT                                                             \
+	"INSERT INTO tasks (id, token_sha256, created_at, conversation_key" \
+	", work_dir) SELECT %1$d, 'hash%1$d', 'c', '%2$s', '%3$s'"
+
 static void
 one_unended_task_for_a_conversation_and_a_directory(void **state)
 {
 	struct fixture *f = *state;
 
-	task(f, 1);
-	task(f, 2);
-	sql_ok(f,
-	    "UPDATE tasks SET conversation_key = 'k', work_dir = '/w'"
-	    " WHERE id = 1");
-	sql_refused(f, "UPDATE tasks SET conversation_key = 'k' WHERE id = 2");
-	sql_refused(f, "UPDATE tasks SET work_dir = '/w' WHERE id = 2");
+	sql_ok(f, TASK_AT, 1, "k", "/w");
+	sql_refused(f, TASK_AT, 2, "k", "/x");
+	sql_refused(f, TASK_AT, 2, "l", "/w");
 	sql_ok(f, "UPDATE tasks SET superseded_at = 's' WHERE id = 1");
-	sql_refused(f, "UPDATE tasks SET work_dir = '/w' WHERE id = 2");
+	sql_refused(f, TASK_AT, 2, "l", "/w");
 	sql_ok(f, "UPDATE tasks SET ended_at = 'e' WHERE id = 1");
-	sql_ok(f,
-	    "UPDATE tasks SET conversation_key = 'k', work_dir = '/w'"
-	    " WHERE id = 2");
+	sql_ok(f, TASK_AT, 2, "k", "/w");
+	/* And none comes to be where another is. */
+	sql_refused(f, "UPDATE tasks SET conversation_key = 'l' WHERE id = 2");
+	sql_refused(f, "UPDATE tasks SET work_dir = '/x' WHERE id = 2");
 }
 
 static void
