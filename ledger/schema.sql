@@ -17,7 +17,9 @@
 -- named with it (OF may name what is no column); a table whose key is none is
 -- WITHOUT ROWID, so that it has no hidden one. Such a trigger runs before ON
 -- CONFLICT is thought of, too: what may be there already is changed by an
--- UPDATE, and put there by an INSERT if that found nothing.
+-- UPDATE, and put there by an INSERT if that found nothing. And OR REPLACE puts
+-- a column's default in the place of a NULL behind these triggers' back: what
+-- they ask of such a column they ask with IS, or of NULL as well.
 
 CREATE TABLE schema_migrations (
 	version INTEGER PRIMARY KEY,
@@ -357,9 +359,9 @@ WHERE t.withdrawn_at IS NULL AND t.task_id = (SELECT MAX(o.task_id)
 -- the feed serves again leaves a known id as it is.
 CREATE TRIGGER events_begin_seen
 BEFORE INSERT ON events
-WHEN NEW.state <> 'seen' AND NOT (NEW.state = 'discarded'
-    AND NEW.reason = 'imported_done' AND NEW.lane = 'import'
-    AND NEW.content_dropped = 1)
+WHEN NEW.state IS NOT 'seen' AND NOT (NEW.state IS 'discarded'
+    AND NEW.reason IS 'imported_done' AND NEW.lane IS 'import'
+    AND NEW.content_dropped IS 1)
 OR EXISTS (SELECT 1 FROM events WHERE id = NEW.id)
 BEGIN
 	SELECT CASE WHEN EXISTS (SELECT 1 FROM events WHERE id = NEW.id)
@@ -411,13 +413,13 @@ AND NOT (OLD.state = 'completed' AND NEW.state = 'admitted'
 	AND d.id = OLD.redispatch_decision AND d.event_id = OLD.id
 	AND d.action = 'redispatch' AND d.decided_at >= t.completed_at))
 AND NOT (OLD.state = 'completed' AND NEW.state = 'discarded'
-    AND NEW.reason = 'by_operator'
+    AND NEW.reason IS 'by_operator'
     AND EXISTS (SELECT 1 FROM latest_rows t, decisions d
 	WHERE t.event_id = OLD.id AND t.outcome = 'unknown'
 	AND d.event_id = OLD.id AND d.action = 'discard'
 	AND d.decided_at >= t.completed_at))
 AND NOT (OLD.state = 'completed' AND NEW.state = 'discarded'
-    AND NEW.reason = 'imported_done'
+    AND NEW.reason IS 'imported_done'
     AND EXISTS (SELECT 1 FROM latest_rows t, decisions d
 	WHERE t.event_id = OLD.id AND t.outcome IN ('unknown', 'failed')
 	AND d.event_id = OLD.id AND d.action = 'import'
@@ -663,7 +665,7 @@ END;
 
 CREATE TRIGGER task_events_delivery_moves_forward
 BEFORE UPDATE OF delivery ON task_events
-WHEN (CASE NEW.delivery WHEN 'admitted' THEN 0 WHEN 'exposed' THEN 1
+WHEN NEW.delivery IS NULL OR (CASE NEW.delivery WHEN 'admitted' THEN 0 WHEN 'exposed' THEN 1
     WHEN 'delivered' THEN 2 ELSE 3 END)
 < (CASE OLD.delivery WHEN 'admitted' THEN 0 WHEN 'exposed' THEN 1
     WHEN 'delivered' THEN 2 ELSE 3 END)
@@ -720,7 +722,8 @@ END;
 CREATE TRIGGER task_events_guard_settles_once
 BEFORE UPDATE OF guard ON task_events
 WHEN NEW.guard IS NOT OLD.guard
-AND NOT (OLD.guard = 'armed' AND NEW.guard IN ('canceled', 'fired'))
+AND NOT (OLD.guard = 'armed'
+    AND (NEW.guard IS 'canceled' OR NEW.guard IS 'fired'))
 BEGIN
 	SELECT RAISE(ABORT, 'a guard settles once');
 END;
@@ -738,7 +741,7 @@ END;
 CREATE TRIGGER task_events_adoption_is_beside_unknown
 BEFORE UPDATE OF adopted_reply_id ON task_events
 WHEN NEW.adopted_reply_id IS NOT OLD.adopted_reply_id
-AND (OLD.adopted_reply_id IS NOT NULL OR NEW.outcome <> 'unknown'
+AND (OLD.adopted_reply_id IS NOT NULL OR NEW.outcome IS NOT 'unknown'
     OR NEW.delivered_at IS NULL OR NEW.reply_id IS NOT NULL)
 BEGIN
 	SELECT RAISE(ABORT, 'a reply is adopted once, for unknown work');
@@ -934,7 +937,8 @@ END;
 -- The only safe re-entry when the position is lost.
 CREATE TRIGGER checkpoints_served_id_moves_forward
 BEFORE UPDATE OF last_poll_served_id ON checkpoints
-WHEN NEW.last_poll_served_id < OLD.last_poll_served_id
+WHEN NEW.last_poll_served_id IS NULL
+OR NEW.last_poll_served_id < OLD.last_poll_served_id
 BEGIN
 	SELECT RAISE(ABORT, 'the served id never goes back');
 END;

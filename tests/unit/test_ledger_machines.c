@@ -244,6 +244,45 @@ one_key_is_one_message_and_one_lost_id(void **state)
 	    "recovered", sql_get(f, "SELECT state FROM loss_ids"));
 }
 
+/*
+ * OR REPLACE takes a column's default for a NULL, after the triggers were
+ * asked: what they want a column to be, a NULL is not.
+ */
+static void
+no_null_stands_for_a_word(void **state)
+{
+	struct fixture *f = *state;
+
+	sql_refused(f,
+	    "INSERT OR REPLACE INTO events (id, state, reason, lane,"
+	    " event_type, kind, action, bucket_id, creator_id, recording_id,"
+	    " content_dropped, created_at, seen_at, updated_at) VALUES (101,"
+	    " 'discarded', NULL, 'import', '', '', '', 0, 0, 0, 1, 'c', 's',"
+	    " 'u')");
+	sql_refused(f,
+	    "INSERT OR REPLACE INTO events (id, state, reason, lane,"
+	    " event_type, kind, action, bucket_id, creator_id, recording_id,"
+	    " content_dropped, created_at, seen_at, updated_at) VALUES (101,"
+	    " 'discarded', 'imported_done', 'import', '', '', '', 0, 0, 0,"
+	    " NULL, 'c', 's', 'u')");
+	event_put(f, 101, "completed");
+	sql_put(f,
+	    "INSERT INTO tasks (id, token_sha256, created_at) VALUES (1, 'h',"
+	    " 'c');"
+	    "INSERT INTO task_events (task_id, event_id, delivery, outcome,"
+	    " delivered_at, completed_at) VALUES (1, 101, 'completed',"
+	    " 'unknown', 'd', 'd');"
+	    "INSERT INTO decisions (action, event_id, decided_by, decided_at)"
+	    " VALUES ('discard', 101, 'me', 'e'), ('import', 101, 'me', 'e')");
+	sql_refused(f,
+	    "UPDATE OR REPLACE task_events SET outcome = NULL,"
+	    " adopted_reply_id = 7");
+	sql_refused(f,
+	    "UPDATE OR REPLACE events SET state = 'discarded', reason = NULL");
+	sql_ok(
+	    f, "UPDATE events SET state = 'discarded', reason = 'by_operator'");
+}
+
 int
 main(int argc, char **argv)
 {
@@ -260,6 +299,7 @@ main(int argc, char **argv)
 	    TEST(a_served_id_never_goes_back),
 	    TEST(no_row_takes_the_place_of_another),
 	    TEST(one_key_is_one_message_and_one_lost_id),
+	    TEST(no_null_stands_for_a_word),
 	};
 
 	assert_int_equal(2, argc);

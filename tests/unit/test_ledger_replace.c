@@ -41,8 +41,8 @@ static const struct sample {
 	" 'u' AS updated_at",
 	NULL},
     {"checkpoints",
-	"(flat_key, lineage, position, updated_at)"
-	" VALUES ('k1', 'l', 'p', 'u'), ('k2', 'l', 'p', 'u')",
+	"(flat_key, lineage, position, updated_at, last_poll_served_id)"
+	" VALUES ('k1', 'l', 'p', 'u', 5), ('k2', 'l', 'p', 'u', 0)",
 	"'k9' AS flat_key, 'l' AS lineage, 'q' AS position, 'u' AS updated_at",
 	NULL},
     {"losses",
@@ -69,8 +69,10 @@ static const struct sample {
 	" 'k9' AS conversation_key, '/9' AS work_dir, NULL AS ended_at",
 	"ended_at = NULL"},
     {"task_events",
-	"(task_id, event_id, conversation_key, retired_at) VALUES"
-	" (1, 101, 'k1', NULL), (2, 102, 'k2', NULL), (3, 101, 'k1', 'r')",
+	"(task_id, event_id, conversation_key, retired_at, delivery, guard)"
+	" VALUES (1, 101, 'k1', NULL, 'exposed', 'armed'),"
+	" (2, 102, 'k2', NULL, 'admitted', 'canceled'),"
+	" (3, 101, 'k1', 'r', 'completed', 'fired')",
 	"4 AS task_id, 103 AS event_id, 'k4' AS conversation_key,"
 	" NULL AS retired_at",
 	"retired_at = NULL"},
@@ -445,6 +447,15 @@ static const char keys_sql[] =
     " WHERE origin = 'pk')"
     " HAVING COUNT(*) > 0";
 
+/* The primary key. */
+static void
+order_of(const struct sample *s, char *out, size_t size)
+{
+	word_of("SELECT group_concat(name, ', ') FROM pragma_table_info(?1)"
+		" WHERE pk > 0",
+	    s->table, out, size);
+}
+
 static size_t
 keys_of(const struct sample *s, struct key *keys, size_t most)
 {
@@ -473,9 +484,7 @@ no_row_gives_way(void **state)
 
 	for (i = 0; i < SAMPLES; i++) {
 		open_copy(&samples[i]);
-		word_of("SELECT group_concat(name, ', ') FROM"
-			" pragma_table_info(?1) WHERE pk > 0",
-		    samples[i].table, order, sizeof(order));
+		order_of(&samples[i], order, sizeof(order));
 		sample_check(&samples[i], order);
 		count =
 		    keys_of(&samples[i], keys, sizeof(keys) / sizeof(*keys));
@@ -484,6 +493,69 @@ no_row_gives_way(void **state)
 			key_is_attacked(&samples[i], order, &keys[k]);
 		(void)sqlite3_close(db);
 	}
+}
+
+/* ---- a default in the place of NULL ---------------------------------------
+ */
+
+/* Was it refused? */
+static bool
+is_refused(const char *table, const char *how, const char *column,
+    const char *value, const char *order, int at)
+{
+	char sql[TEXT_MOST];
+	int rc;
+
+	(void)snprintf(sql, sizeof(sql),
+	    "UPDATE%s main.%s SET %s = %s WHERE (%s) = (SELECT %s FROM main.%s"
+	    " ORDER BY %s LIMIT 1 OFFSET %d)",
+	    how, table, column, value, order, order, table, order, at);
+	must("SAVEPOINT attack");
+	rc = run(sql);
+	must("ROLLBACK TO attack; RELEASE attack");
+	return rc == SQLITE_CONSTRAINT;
+}
+
+/* How many defaults are refused; none may come by way of a NULL. */
+static int
+defaults_are_tried(const struct sample *s, const char *order)
+{
+	sqlite3_stmt *column = ask("SELECT name, dflt_value FROM"
+				   " pragma_table_info(?1) WHERE \"notnull\""
+				   " AND dflt_value IS NOT NULL");
+	int rows = row_count(s->table), refused = 0, at;
+
+	(void)sqlite3_bind_text(column, 1, s->table, -1, SQLITE_STATIC);
+	while (sqlite3_step(column) == SQLITE_ROW) {
+		for (at = 0; at < rows; at++) {
+			if (!is_refused(s->table, "", text_of(column, 0),
+				text_of(column, 1), order, at))
+				continue;
+			if (!is_refused(s->table, " OR REPLACE",
+				text_of(column, 0), "NULL", order, at))
+				fail_msg("%s, row %d: %s is NULL", s->table, at,
+				    text_of(column, 0));
+			refused++;
+		}
+	}
+	(void)sqlite3_finalize(column);
+	return refused;
+}
+
+static void
+no_default_comes_by_a_null(void **state)
+{
+	char order[COLUMNS_SIZE];
+	int refused = 0;
+	size_t i;
+
+	for (i = 0; i < SAMPLES; i++) {
+		open_copy(&samples[i]);
+		order_of(&samples[i], order, sizeof(order));
+		refused += defaults_are_tried(&samples[i], order);
+		(void)sqlite3_close(db);
+	}
+	assert_int_not_equal(0, refused);
 }
 
 /* SQLite's own table of the last ids takes no trigger, and holds no row. */
@@ -514,6 +586,7 @@ main(void)
 {
 	static const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(no_row_gives_way),
+	    cmocka_unit_test(no_default_comes_by_a_null),
 	    cmocka_unit_test(every_table_is_tried),
 	};
 
