@@ -153,12 +153,18 @@ done_end(struct ledger *l, struct answer *a, struct import *im,
 	return retraction_decided(l, a, im->event_id);
 }
 
-/* The decision says what stands, not what the file wished for. */
+/*
+ * The decision says what stands, not what the file wished for. A word from
+ * before its end may wait still, while nobody posts.
+ */
 static int
-done_stands(struct ledger *l, struct import *im, const struct known *k)
+done_stands(struct ledger *l, struct answer *a, struct import *im,
+    const struct known *k)
 {
 	im->already_terminal++;
-	return decide(l, im, k, k->state);
+	if (decide(l, im, k, k->state) == -1)
+		return -1;
+	return intents_cancel(l, a, im->event_id);
 }
 
 static int
@@ -179,7 +185,8 @@ done_apply(struct ledger *l, struct answer *a, struct import *im,
 			strcmp(k->outcome, "failed") == 0
 		    ? DONE_ENDS
 		    : DONE_STANDS;
-	rc = done == DONE_ENDS ? done_end(l, a, im, k) : done_stands(l, im, k);
+	rc = done == DONE_ENDS ? done_end(l, a, im, k)
+			       : done_stands(l, a, im, k);
 	if (rc == -1)
 		return -1;
 	return sql_run(l, STMT_IMPORT_CLEAR, WITH(v_int(im->event_id))) == -1

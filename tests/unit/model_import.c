@@ -95,10 +95,10 @@ import_done(struct model *w, struct import *in, struct model_event *e)
 	e->authorized_at = NULL;
 	e->authorized_by = "";
 	e->redispatch_decision = 0;
+	(void)model_intent_cancel(w, e->id, "guard_ack holding_reply");
 	if (is_over)
 		in->already_terminal++;
 	else {
-		(void)model_intent_cancel(w, e->id, "guard_ack holding_reply");
 		model_move(w, e, "discarded", "imported_done");
 		model_retract(w, e);
 		in->discarded++;

@@ -514,6 +514,9 @@ done_withdraws_a_waiting_redispatch(void **state)
 	assert_string_equal("discarded", state_of(f, 101));
 }
 
+#define HOLDING(f, column) \
+	sql_get(f, "SELECT " column " FROM outbox WHERE kind = 'holding_reply'")
+
 /* Guard and holding reply of what is done; nobody else's words. */
 static void
 what_would_still_be_said_is_canceled(void **state)
@@ -541,6 +544,57 @@ what_would_still_be_said_is_canceled(void **state)
 	assert_non_null(strstr(f->lines[1], "\"event_id\":101"));
 	assert_non_null(strstr(f->lines[1],
 	    "\"state\":\"discarded\",\"reason\":\"imported_done\""));
+}
+
+static void
+refused_since(struct fixture *f)
+{
+	blocked(f);
+	assert_string_equal(
+	    "discarded", refuse_event(f, 101, "discarded", "not_directed"));
+}
+
+static void
+answered_in_time(struct fixture *f)
+{
+	const char *token;
+
+	blocked(f);
+	(void)admit_event(f, 101, "k");
+	token = launch(f, 101, ATT_1);
+	(void)get_dispatch(f, token, 101, ATT_1);
+	(void)complete_dispatch(f, token, 101, "succeeded", ATT_1);
+	(void)end_attempt(f, ATT_1, "finished");
+}
+
+/* While nothing is posted, a word of what has ended waits still. */
+static void
+what_has_ended_says_nothing_more(void **state)
+{
+	static void (*const ends[])(struct fixture * f) = {
+	    refused_since, answered_in_time};
+	struct fixture *f = *state;
+	const char *before;
+	size_t i;
+
+	for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		ends[i](f);
+		before = state_of(f, 101);
+		assert_string_equal("pending", HOLDING(f, "state"));
+		fixture_forget(f);
+		assert_counts(imported(import(f, FILE_OF(DONE(101)))), 0, 0, 1);
+		assert_string_equal(before, state_of(f, 101));
+		assert_string_equal("canceled", HOLDING(f, "state"));
+		assert_string_equal(HOLDING(f, "note"),
+		    sql_get(f,
+			"SELECT 'canceled by decision ' || id FROM decisions"
+			" WHERE event_id = 101"));
+		assert_int_equal(1, f->line_count);
+		assert_non_null(strstr(f->lines[0], "\"state\":\"canceled\""));
+		(void)fixture_teardown(state);
+		(void)fixture_setup(state);
+		f = *state;
+	}
 }
 
 /* A clock that was set back dates no decision before its outcome. */
@@ -638,6 +692,7 @@ main(void)
 	    PROVES("T60", an_import_revokes_a_waiting_redispatch),
 	    TEST(done_withdraws_a_waiting_redispatch),
 	    TEST(what_would_still_be_said_is_canceled),
+	    TEST(what_has_ended_says_nothing_more),
 	    PROVES("T64", a_decision_is_not_older_than_the_outcome),
 	    TEST(done_lessens_the_depth),
 	    TEST(the_whole_file_is_one_decision_more),
