@@ -146,6 +146,17 @@ line_read(struct connection *c, struct error *e)
 	return value;
 }
 
+json_t *
+answer_read(struct connection *c, struct error *e)
+{
+	json_t *line;
+
+	while ((line = line_read(c, e)) != NULL &&
+	    json_object_get(line, "ok") == NULL)
+		json_decref(line);
+	return line;
+}
+
 /*
  * One request (taken over) and its answer. *DATA is its data, to be released
  * by the caller, and EXIT_OK returned; else it was said what is wrong.
@@ -160,7 +171,7 @@ ask(const struct wish *w, struct connection *c, json_t *request, json_t **data)
 	*data = NULL;
 	if (connection_send(c, request, &e) == -1)
 		code = fail(w, EXIT_NOT_RUNNING, e.text);
-	else if ((answer = line_read(c, &e)) == NULL)
+	else if ((answer = answer_read(c, &e)) == NULL)
 		code = fail(w, e.code, e.text);
 	else if (!json_is_true(json_object_get(answer, "ok")))
 		code = fail_answer(w, answer);

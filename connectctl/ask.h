@@ -25,6 +25,11 @@ int fail_no_event(const struct wish *w);
 /* The next line, the caller's; NULL with E, whose code is the exit code. */
 json_t *line_read(struct connection *c, struct error *e);
 /*
+ * The same, past the transitions that a client which follows is told of
+ * meanwhile: the next answer.
+ */
+json_t *answer_read(struct connection *c, struct error *e);
+/*
  * One request (taken over) and its answer. *DATA is its data, to be released
  * by the caller, and EXIT_OK returned; else it was said what is wrong.
  */

@@ -2,11 +2,13 @@
 #include <sys/un.h>
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/descriptors.h"
 #include "common/exit.h"
 #include "common/json.h"
@@ -224,6 +226,24 @@ connection_fill(struct connection *c, struct error *e)
 	if (n <= 0)
 		return false;
 	c->len += (size_t)n;
+	return true;
+}
+
+bool
+connection_wait(struct connection *c, int64_t until)
+{
+	struct pollfd pfd = {.fd = c->fd, .events = POLLIN};
+	struct error ignored;
+	int64_t left;
+
+	while (memchr(c->bytes + c->handed, '\n', c->len - c->handed) == NULL) {
+		left = until - clock_monotonic_ms();
+		if (left <= 0)
+			return false;
+		if (poll(&pfd, 1, (int)left) == 1 &&
+		    !connection_fill(c, &ignored))
+			return true;
+	}
 	return true;
 }
 

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <jansson.h>
 
@@ -30,6 +31,11 @@ void connection_close(struct connection *c);
 int connection_take_fd(struct connection *c);
 /* Send one request, an object. */
 int connection_send(struct connection *c, json_t *request, struct error *e);
+/*
+ * Wait for a line, or the end, until UNTIL of the monotonic clock (ms): then
+ * connection_line() does not wait. False when there is none by then.
+ */
+bool connection_wait(struct connection *c, int64_t until);
 /*
  * The next line, without its newline; it stays valid until the next call.
  * NULL at the end, with E's text set when that came too early.

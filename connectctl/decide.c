@@ -4,11 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/exit.h"
 #include "common/random.h"
 #include "connectctl/ask.h"
 
 #define NONCE_BYTES 16
+/* Some reads of Basecamp; what takes longer is not waited for. */
+#define VERDICT_MS 10000
+#define OVERDUE \
+	"intake has not decided; `connectctl show EVENT` says how it stands"
 
 static const char *
 member(const json_t *data, const char *name)
@@ -50,6 +55,16 @@ event_decision(const struct wish *w, const char *command)
 	return request;
 }
 
+/* What the ledger need not be asked for (operator.md 3.3, 3.4). */
+static void
+complete(const struct wish *w, json_t *data)
+{
+	(void)json_object_set_new(data, "event_id",
+	    json_integer((json_int_t)strtoll(w->argument, NULL, 10)));
+	(void)json_object_set_new(data, "admitted",
+	    json_boolean(strcmp(member(data, "state"), "admitted") == 0));
+}
+
 /* ---- redispatch ---------------------------------------------------------- */
 
 static void
@@ -72,7 +87,6 @@ say_redispatched(const struct wish *w, const json_t *data)
 	(void)putchar('\n');
 	if (*attempt != '\0')
 		(void)printf("%s is being ended\n", attempt);
-	(void)fflush(stdout);
 }
 
 /* The worker of the task that was taken away: how it ended, or did not. */
@@ -82,7 +96,7 @@ await_worker(const struct wish *w, struct connection *c)
 	json_t *answer, *worker;
 	struct error e = {0, ""};
 
-	answer = line_read(c, &e);
+	answer = answer_read(c, &e);
 	if (answer == NULL)
 		return fail(w, e.code, e.text);
 	worker = json_object_get(json_object_get(answer, "data"), "worker");
@@ -95,25 +109,89 @@ await_worker(const struct wish *w, struct connection *c)
 	return EXIT_OK;
 }
 
+/*
+ * What became of it, or why that is not known here: intake decides it however
+ * long it takes. The decision stands, so nothing of this is a failure.
+ */
+static void
+say_verdict(const struct wish *w, const char *verdict, const char *reason,
+    const char *skipped)
+{
+	json_t *data = json_pack("{s:s?,s:s?,s:s?}", "verdict", verdict,
+	    "verdict_reason", reason, "rerun_skipped", skipped);
+
+	if (w->json)
+		print_data(data);
+	else if (skipped != NULL)
+		(void)printf("no verdict yet: %s\n", skipped);
+	else
+		(void)printf("event %s is %s%s%s%s\n", w->argument, verdict,
+		    reason == NULL ? "" : " (", reason == NULL ? "" : reason,
+		    reason == NULL ? "" : ")");
+	json_decref(data);
+}
+
+/* Is it the transition of EVENT that we wait for? */
+static bool
+is_verdict(const json_t *line, json_int_t event)
+{
+	return strcmp(member(line, "type"), "event") == 0 &&
+	    json_integer_value(json_object_get(line, "event_id")) == event;
+}
+
+/* Transitions come in the order of their commits, the decision's before. */
+static void
+await_verdict(const struct wish *w, struct connection *c)
+{
+	int64_t until = clock_monotonic_ms() + VERDICT_MS;
+	json_int_t event = strtoll(w->argument, NULL, 10);
+	bool is_told = false;
+	struct error e;
+	json_t *line;
+
+	while (!is_told && connection_wait(c, until)) {
+		line = line_read(c, &e);
+		if (line == NULL) {
+			say_verdict(w, NULL, NULL, e.text);
+			return;
+		}
+		is_told = is_verdict(line, event);
+		if (is_told)
+			say_verdict(w, member(line, "state"),
+			    json_string_value(json_object_get(line, "reason")),
+			    NULL);
+		json_decref(line);
+	}
+	if (!is_told)
+		say_verdict(w, NULL, NULL, OVERDUE);
+}
+
 int
 run_redispatch(const struct wish *w, const struct paths *paths)
 {
+	json_t *request = event_decision(w, "redispatch"), *data;
 	struct connection *c;
 	struct error e;
-	json_t *data;
 	int code;
 
+	(void)json_object_set_new(request, "follow", json_true());
 	c = connection_open(paths, w->profile, &e);
-	if (c == NULL)
+	if (c == NULL) {
+		json_decref(request);
 		return fail(w, e.code, e.text);
-	code = ask(w, c, event_decision(w, "redispatch"), &data);
+	}
+	code = ask(w, c, request, &data);
 	if (code == EXIT_OK) {
+		complete(w, data);
 		if (w->json)
 			print_data(data);
 		else
 			say_redispatched(w, data);
+		(void)fflush(stdout);
 		if (*member(data, "attempt_id") != '\0')
 			code = await_worker(w, c);
+		else if (is_true(data, "rerun"))
+			await_verdict(w, c);
 		json_decref(data);
 	}
 	connection_close(c);
@@ -130,6 +208,7 @@ run_discard(const struct wish *w, const struct paths *paths)
 
 	if (code != EXIT_OK)
 		return code;
+	complete(w, data);
 	if (w->json)
 		print_data(data);
 	else

@@ -168,11 +168,13 @@ static void
 on_decided(struct peer *peer, struct msg *reply, void *arg)
 {
 	struct client *client = arg;
+	bool follow = client->will_follow;
 	struct buffer b = {0};
 
 	(void)peer;
 	if (!query_went_well(client, reply))
 		return;
+	client->follows = follow;
 	decided_write(&b, &reply->decided);
 	client_reply(client, b.bytes, b.len);
 	buffer_free(&b);
@@ -209,6 +211,7 @@ run_redispatch(struct client *client, const struct command_request *r)
 	m.redispatch.nonce = r->nonce.bytes;
 	m.redispatch.by = by;
 	m.redispatch.event_id = r->event;
+	client->will_follow = r->follow;
 	command_ask_ledger(client, &m, on_decided, OVERDUE);
 }
 

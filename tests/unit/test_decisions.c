@@ -55,6 +55,29 @@ test_what_was_decided_is_told(void **arg)
 	(void)close(fd);
 }
 
+/* What intake makes of a record that is decided anew is such a transition. */
+static void
+test_a_redispatch_may_be_followed(void **arg)
+{
+	int fd = greeted();
+
+	(void)arg;
+	world.decided = (struct msg_decided){
+	    .from_state = "blocked", .state = "blocked", .rerun = true};
+	control_publish(sv.control, "{\"before\":1}");
+	assert_says(ask(fd, REDISPATCH), "\"rerun\":true");
+	control_publish(sv.control, "{\"unasked\":1}");
+	assert_says(ask(fd,
+			"{\"command\":\"redispatch\",\"event\":101,\"nonce\":"
+			"\"" NONCE "\",\"follow\":true}"),
+	    "\"rerun\":true");
+	control_publish(sv.control, "{\"after\":1}");
+	settle();
+	assert_string_equal(read_line(fd), "{\"after\":1}");
+	(void)close(fd);
+}
+
+/* A refusal is followed by nothing. */
 static void
 test_what_is_refused_says_why(void **arg)
 {
@@ -62,9 +85,14 @@ test_what_is_refused_says_why(void **arg)
 
 	(void)arg;
 	world.refuses = "event 101 is admitted: it runs without one";
-	assert_string_equal(ask(fd, REDISPATCH),
+	assert_string_equal(
+	    ask(fd,
+		"{\"command\":\"redispatch\",\"event\":101,\"nonce\":"
+		"\"" NONCE "\",\"follow\":true}"),
 	    "{\"ok\":false,\"error\":\"failed\",\"text\":"
 	    "\"event 101 is admitted: it runs without one\"}");
+	control_publish(sv.control, "{\"unasked\":1}");
+	assert_says(ask(fd, REDISPATCH), "\"ok\":false");
 	(void)close(fd);
 }
 
@@ -253,6 +281,7 @@ main(void)
 	cmocka_unit_test_setup_teardown(name, world_set_up, world_tear_down)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_what_was_decided_is_told),
+	    TEST(test_a_redispatch_may_be_followed),
 	    TEST(test_what_is_refused_says_why),
 	    TEST(test_half_a_decision_is_none),
 	    TEST(test_a_reader_decides_nothing),
