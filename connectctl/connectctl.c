@@ -95,19 +95,37 @@ is_well(const json_t *data)
 	    json_array_size(json_object_get(data, "silent")) == 0;
 }
 
+/*
+ * From the file, when nothing runs; there is nothing to follow then. What is
+ * missing for that, and why it was looked for, is said alike of any command.
+ */
+static int
+ask_offline(const struct wish *w, const struct paths *paths,
+    const char *const words[], const struct error *why, json_t **data)
+{
+	struct error e = {0, ""}, both;
+
+	if (why->code != EXIT_NOT_RUNNING || w->follow)
+		return fail(w, why->code, why->text);
+	*data = offline_ask(paths, words, &e);
+	if (*data == NULL) {
+		(void)error_set(&both, "%s; %s", why->text, e.text);
+		return fail(w, e.code, both.text);
+	}
+	return json_is_null(*data) ? fail_no_event(w) : EXIT_OK;
+}
+
 /* The connector is not there, but its ledger may be. */
 static int
 status_offline(
     const struct wish *w, const struct paths *paths, const struct error *why)
 {
 	static const char *const words[] = {"status", NULL};
-	struct error e = {0, ""};
 	json_t *data, *status;
+	int code = ask_offline(w, paths, words, why, &status);
 
-	status = offline_ask(paths, words, &e);
-	if (status == NULL)
-		return fail(w, why->code,
-		    e.code == EXIT_NOT_RUNNING ? why->text : e.text);
+	if (code != EXIT_OK)
+		return code;
 	workers_tell(status);
 	data = json_pack("{s:s,s:b,s:o,s:n,s:[],s:[],s:o}", "profile",
 	    w->profile, "shadow", 0, "lock_holder", offline_lock_holder(paths),
@@ -130,8 +148,7 @@ run_status(const struct wish *w, const struct paths *paths)
 
 	c = connection_open(paths, w->profile, &e);
 	if (c == NULL)
-		return e.code == EXIT_NOT_RUNNING ? status_offline(w, paths, &e)
-						  : fail(w, e.code, e.text);
+		return status_offline(w, paths, &e);
 	code = ask(w, c, json_pack("{s:s}", "command", "status"), &data);
 	connection_close(c);
 	if (code != EXIT_OK)
@@ -173,21 +190,6 @@ follow(const struct wish *w, struct connection *c)
 	}
 	(void)fprintf(stderr, "connectctl: %s\n", e.text);
 	return e.code;
-}
-
-/* From the file, when nothing runs; there is nothing to follow then. */
-static int
-ask_offline(const struct wish *w, const struct paths *paths,
-    const char *const words[], const struct error *why, json_t **data)
-{
-	struct error e = {0, ""};
-
-	if (why->code != EXIT_NOT_RUNNING || w->follow)
-		return fail(w, why->code, why->text);
-	*data = offline_ask(paths, words, &e);
-	if (*data == NULL)
-		return fail(w, e.code == 0 ? EXIT_FAILED : e.code, e.text);
-	return json_is_null(*data) ? fail_no_event(w) : EXIT_OK;
 }
 
 static int

@@ -28,6 +28,14 @@ static const struct json_rules config_rules = {
 static const struct json_rules answer_rules = {
     .max_bytes = ANSWER_MOST, .max_depth = 64, .max_members = 1000000};
 
+/* Returns -1; what E said, as it is, under an exit code. */
+static int
+wrong(struct error *e, enum exit_code code)
+{
+	e->code = (int)code;
+	return -1;
+}
+
 /* ---- which state directory ----------------------------------------------- */
 
 struct who {
@@ -179,25 +187,21 @@ inspection_prepare(struct inspection *i, const struct paths *paths,
 		return -1;
 	i->state_dir =
 	    path_state_dir(paths->state_root, who.account_id, who.agent_id);
-	e->code = 0;
 	if (stat(i->state_dir, &st) == -1) {
 		bool is_missing = errno == ENOENT;
 
 		(void)error_errno(e, "%s%s",
-		    is_missing ? "the connector has not run yet: " : "",
-		    i->state_dir);
-		e->code = is_missing ? EXIT_NOT_RUNNING : EXIT_REFUSED;
-		return -1;
+		    is_missing ? "it has not run yet: " : "", i->state_dir);
+		return wrong(e, is_missing ? EXIT_NOT_RUNNING : EXIT_REFUSED);
 	}
 	i->uid = st.st_uid;
 	i->gid = st.st_gid;
 	if (geteuid() != 0 && geteuid() != st.st_uid) {
 		(void)error_set(e, "%s belongs to somebody else", i->state_dir);
-		e->code = EXIT_REFUSED;
-		return -1;
+		return wrong(e, EXIT_REFUSED);
 	}
 	if (locate_program(name, "ledger", &path, e) == -1)
-		return -1;
+		return wrong(e, EXIT_REFUSED);
 	i->program = open(path, O_RDONLY | O_CLOEXEC);
 	if (i->program == -1)
 		(void)error_errno(e, "%s", path);
@@ -208,7 +212,7 @@ inspection_prepare(struct inspection *i, const struct paths *paths,
 	while (*words != NULL && n < WORDS_MOST)
 		i->argv[n++] = (char *)(uintptr_t)*words++;
 	i->argv[n] = NULL;
-	return i->program == -1 ? -1 : 0;
+	return i->program == -1 ? wrong(e, EXIT_REFUSED) : 0;
 }
 
 static int
@@ -240,22 +244,20 @@ inspection_end(pid_t pid, struct error *e)
 	int status;
 
 	while (waitpid(pid, &status, 0) == -1) {
-		if (errno != EINTR)
-			return error_errno(e, "waitpid");
+		if (errno != EINTR) {
+			(void)error_errno(e, "waitpid");
+			return wrong(e, EXIT_FAILED);
+		}
 	}
 	if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_OK)
 		return 0;
 	if (WIFEXITED(status)) {
 		(void)error_set(e, "the ledger could not be read");
-		e->code = WEXITSTATUS(status);
-	} else {
-		(void)error_set(e,
-		    "connectd-ledger --inspect: ended by "
-		    "signal %d",
-		    WTERMSIG(status));
-		e->code = EXIT_FAILED;
+		return wrong(e, (enum exit_code)WEXITSTATUS(status));
 	}
-	return -1;
+	(void)error_set(e, "connectd-ledger --inspect: ended by signal %d",
+	    WTERMSIG(status));
+	return wrong(e, EXIT_FAILED);
 }
 
 static int
@@ -264,8 +266,10 @@ inspection_run(struct inspection *i, struct buffer *b, struct error *e)
 	pid_t pid;
 	int rc;
 
-	if (pipe2(i->pipe, O_CLOEXEC) == -1)
-		return error_errno(e, "pipe");
+	if (pipe2(i->pipe, O_CLOEXEC) == -1) {
+		(void)error_errno(e, "pipe");
+		return wrong(e, EXIT_FAILED);
+	}
 	pid = fork();
 	if (pid == 0)
 		inspection_exec(i);
@@ -275,6 +279,8 @@ inspection_run(struct inspection *i, struct buffer *b, struct error *e)
 	else
 		rc = answer_collect(i->pipe[0], b, e);
 	(void)close(i->pipe[0]);
+	if (rc == -1)
+		(void)wrong(e, EXIT_FAILED);
 	if (pid != -1 && inspection_end(pid, e) == -1)
 		rc = -1;
 	return rc;

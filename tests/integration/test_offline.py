@@ -91,10 +91,54 @@ def test_of_a_copy_without_its_index(make_connector):
     check_copy(connector, event, ["ledger.db", "ledger.db-wal"])
 
 
-@pytest.mark.parametrize("command", [["status"], ["events"], ["show", "1"]])
-def test_before_the_first_start(make_connector, command):
+READS = [["status"], ["events"], ["show", "1"]]
+OTHERS = [["events", "-f"], ["redispatch", "1"], ["discard", "1"],
+          ["resolve", "1", "abandon"], ["settle", "att_1", "--gone"],
+          ["stop"], ["restart", "intake"], ["reload"], ["version"]]
+
+
+def check_refused(connector, commands, code, text):
+    """Each of the commands with that code and those words, and as JSON."""
+    for words in commands:
+        done = connector.connectctl(*words)
+        assert (done.returncode, done.stdout) == (code, "")
+        assert done.stderr == "connectctl: %s\n" % text
+        done = connector.connectctl("--json", *words)
+        said = json.loads(done.stdout)
+        assert done.returncode == said["code"] == code
+        assert said["text"] == text
+
+
+def nobody(connector):
+    return ("no connector of the profile demo answers: %s/control.sock: No "
+            "such file or directory" % connector.run_dir)
+
+
+def test_before_the_first_start(make_connector):
     connector = make_connector()
-    done = connector.connectctl(*command)
-    assert done.returncode == 69
-    assert "connector" in done.stderr
+    check_refused(connector, READS, 69, "%s; it has not run yet: %s: No such "
+                  "file or directory" % (nobody(connector),
+                                         connector.state_dir))
+    check_refused(connector, OTHERS, 69, nobody(connector))
     assert not connector.state_dir.exists()
+
+
+def test_without_a_configuration(make_connector):
+    """It is missed by those that need it: to find the ledger's file."""
+    connector = make_connector()
+    connect_json = connector.config_dir / "connect.json"
+    connect_json.unlink()
+    check_refused(connector, READS, 78, "%s; %s: No such file or directory" % (
+        nobody(connector), connect_json))
+    check_refused(connector, OTHERS, 69, nobody(connector))
+
+
+def test_without_the_ledgers_program(make_connector):
+    """An exit code, whatever went wrong below."""
+    connector = make_connector().start()
+    connector.stop()
+    (connector.bin / "connectd-ledger").unlink()
+    for words in READS:
+        done = connector.connectctl(*words)
+        assert done.returncode == 77
+        assert "connectd-ledger" in done.stderr
