@@ -1,7 +1,11 @@
 """What an operator is told: the word, the path, and what ends the trouble."""
 
 import json
+import os
+import socket
+import struct
 import subprocess
+import threading
 
 import pytest
 
@@ -29,19 +33,85 @@ def test_wrong_words_as_json(make_connector, words, named):
     assert named in error["text"]
 
 
+def under_shell(connector, words, where):
+    return subprocess.run(
+        ["/bin/sh", "-c", 'exec "$@" ' + where, "sh",
+         str(connector.bin / "connectctl"), "-P", connector.profile, *words],
+        env=connector.environ, stdin=subprocess.DEVNULL, capture_output=True,
+        text=True, timeout=20, check=False)
+
+
 @pytest.mark.parametrize("where", [">&-", ">/dev/full"])
 def test_output_that_goes_nowhere(make_connector, where):
-    """It is said; and nothing of it goes into the control socket, whose
-    number a closed standard output would have had.
-    """
+    """What was asked for is done, and it is said that not all was said."""
     connector = make_connector().start()
-    done = subprocess.run(
-        ["/bin/sh", "-c", "exec %s/connectctl -P %s version %s" % (
-            connector.bin, connector.profile, where)],
-        env=connector.environ, capture_output=True, text=True, check=False)
+    done = under_shell(connector, ["version"], where)
     assert done.returncode == 1
     assert "standard output" in done.stderr
     assert connector.connectctl("version").returncode == 0
+
+
+class Recorder:
+    """In a connector's place: one client, one answer, every byte that came
+    from it until it closed, and what its standard streams were.
+    """
+
+    def __init__(self, path, answer):
+        path.parent.mkdir(parents=True)
+        self.answer = answer
+        self.came = b""
+        self.streams = None
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(str(path))
+        self.listener.listen()
+        self.listener.settimeout(20)
+        self.thread = threading.Thread(target=self.serve)
+        self.thread.start()
+
+    def serve(self):
+        peer, _ = self.listener.accept()
+        with peer:
+            peer.settimeout(20)
+            peer.sendall(b'{"connectd":1,"version":"0"}\n')
+            while b"\n" not in self.came:
+                self.came += peer.recv(65536)
+            pid = struct.unpack("3i", peer.getsockopt(
+                socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+            self.streams = [os.readlink("/proc/%d/fd/%d" % (pid, fd))
+                            for fd in range(3)]
+            peer.sendall(json.dumps(self.answer).encode() + b"\n")
+            while more := peer.recv(65536):
+                self.came += more
+
+    def join(self):
+        self.thread.join(30)
+        self.listener.close()
+
+
+DECIDED = {"ok": True, "data": {"state": "admitted", "attempt_id": None}}
+REFUSED = {"ok": False, "error": "failed", "text": "it cannot be done"}
+
+
+@pytest.mark.parametrize("closed", [
+    "<&-", ">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("words, answer", [
+    (["status"], REFUSED),
+    (["redispatch", "1"], DECIDED),
+    (["--json", "redispatch", "1"], DECIDED),
+    (["redispatch", "1"], REFUSED),
+])
+def test_what_is_closed_is_not_the_socket(make_connector, words, answer,
+                                          closed):
+    """A standard stream that was closed would be the number of the control
+    socket, and what is printed would be a request.
+    """
+    connector = make_connector()
+    recorder = Recorder(connector.run_dir / "control.sock", answer)
+    under_shell(connector, words, closed)
+    recorder.join()
+    assert json.loads(recorder.came)["command"] in words  # and nothing else
+    assert len(recorder.streams) == 3
+    assert not [name for name in recorder.streams if name.startswith("socket:")]
 
 
 def test_directories_are_made(make_connector):
