@@ -8,6 +8,7 @@ import os
 import select
 import signal
 import socket
+import subprocess
 
 import pytest
 
@@ -287,6 +288,37 @@ def test_without_a_connector(make_connector, serve, tmp_path):
     connector.wait_end()
     status, said = refused_start(serve, connector, token_pipe())
     assert status == 69 and "the connector is not running" in said
+
+
+def of_another_build(connector):
+    """A connectd-mcpd that only calls its build otherwise."""
+    said = subprocess.run([str(connector.bin / "connectd"), "--version"],
+                          stdout=subprocess.PIPE, check=True).stdout
+    build = said.split()[1] + b"\0"
+    program = (connector.bin / "connectd-mcpd").read_bytes()
+    assert program.count(build) == 1
+    other = connector.folder.path / "connectd-mcpd-other"
+    other.write_bytes(program.replace(build, build[:-2] + b"~\0"))
+    other.chmod(0o755)
+    return other
+
+
+def test_one_of_another_build_is_turned_away(working, serve):
+    """By name, before it has shown its token or asked anything."""
+    connector = working()
+    token = take_over(connector, connector.attempt)
+    server = serve(connector, token, argv=[
+        str(of_another_build(connector)), "--connect-state",
+        str(connector.state_dir), "--connect-token-fd", str(token)])
+    assert server.wait() == 69
+    assert server.errors == ["connectd-mcpd: warn: the connector is of another"
+                             " build than this connectd-mcpd"]
+    connector.wait_status(
+        lambda status: status["data"]["guests"] == [], what="no guest")
+    assert connector.query("SELECT state FROM attempts")[0]["state"] == (
+        "running")
+    serve(connector, take_over(connector, connector.attempt)).open().must(
+        CONNECT, "get_dispatch")
 
 
 def test_without_leave_in_the_configuration(make_connector, serve):
