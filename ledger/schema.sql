@@ -665,7 +665,8 @@ END;
 
 CREATE TRIGGER task_events_delivery_moves_forward
 BEFORE UPDATE OF delivery ON task_events
-WHEN NEW.delivery IS NULL OR (CASE NEW.delivery WHEN 'admitted' THEN 0 WHEN 'exposed' THEN 1
+WHEN NEW.delivery IS NULL
+OR (CASE NEW.delivery WHEN 'admitted' THEN 0 WHEN 'exposed' THEN 1
     WHEN 'delivered' THEN 2 ELSE 3 END)
 < (CASE OLD.delivery WHEN 'admitted' THEN 0 WHEN 'exposed' THEN 1
     WHEN 'delivered' THEN 2 ELSE 3 END)

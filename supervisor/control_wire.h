@@ -8,10 +8,11 @@
  *	{"ok":true,"data":…} or {"ok":false,"error":WORD,"text":…}
  * with WORD usage, refused, not_found, busy, unavailable or failed. After
  * `events` or `redispatch` with `follow`, committed transitions come as they
- * are, a line each: those behind what was answered. After `stop` the connection stays until the supervisor has ended.
- * After `redispatch` that ends a live attempt a second line says how it ended.
- * With the answer to `token` comes a descriptor (SCM_RIGHTS): a pipe's read
- * end, that holds the token, a newline and its end.
+ * are, a line each: those behind what was answered. After `stop` the
+ * connection stays until the supervisor has ended. After `redispatch` that
+ * ends a live attempt a second answer says how it ended. With the answer to
+ * `token` comes a descriptor (SCM_RIGHTS): a pipe's read end, that holds the
+ * token, a newline and its end.
  */
 #ifndef SUPERVISOR_CONTROL_WIRE_H
 #define SUPERVISOR_CONTROL_WIRE_H
