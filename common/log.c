@@ -1,7 +1,10 @@
 #include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/exit.h"
 #include "common/log.h"
 
@@ -12,6 +15,11 @@
 static const char *process_name = "";
 static enum log_level lowest_level = LOG_LEVEL_INFO;
 static log_sink line_sink;
+/* Of stderr: what a minute may hold, 0 for anything, and what this one does. */
+static struct {
+	size_t most, used;
+	int64_t since;
+} bound;
 
 static const char *const level_names[] = {
     [LOG_LEVEL_DEBUG] = "debug",
@@ -39,6 +47,35 @@ log_name(void)
 	return process_name;
 }
 
+void
+log_bound_stderr(size_t most)
+{
+	bound.most = most;
+	bound.used = 0;
+	bound.since = clock_monotonic_ms();
+}
+
+/* Asked, not set: O_NONBLOCK would be set for whoever shares the descriptor. */
+static bool
+stderr_takes(size_t len)
+{
+	struct pollfd pfd = {.fd = STDERR_FILENO, .events = POLLOUT};
+	int64_t now;
+
+	if (bound.most == 0)
+		return true;
+	now = clock_monotonic_ms();
+	if (now - bound.since >= 60000) {
+		bound.since = now;
+		bound.used = 0;
+	}
+	if (bound.used + len > bound.most || poll(&pfd, 1, 0) != 1 ||
+	    (pfd.revents & POLLOUT) == 0)
+		return false;
+	bound.used += len;
+	return true;
+}
+
 /* One write, so that lines of several processes do not tear each other. */
 static void
 line_to_stderr(enum log_level level, const char *line)
@@ -54,7 +91,8 @@ line_to_stderr(enum log_level level, const char *line)
 		n = sizeof(out) - 1;
 		out[n - 1] = '\n';
 	}
-	if (write(STDERR_FILENO, out, (size_t)n) == -1)
+	if (stderr_takes((size_t)n) &&
+	    write(STDERR_FILENO, out, (size_t)n) == -1)
 		return; /* nowhere left to say it */
 }
 

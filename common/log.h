@@ -26,6 +26,12 @@ typedef void (*log_sink)(enum log_level level, const char *line);
 void log_init(const char *name, enum log_level lowest);
 /* Lines go to SINK from now on; NULL puts stderr back. */
 void log_set_sink(log_sink sink);
+/*
+ * From now on no line waits for a reader of stderr: one that finds no room is
+ * dropped, and so is what goes beyond MOST bytes in a minute (mcp.md 7). For
+ * a program whose parent may not read it.
+ */
+void log_bound_stderr(size_t most);
 /* The name given to log_init(), "" before. */
 const char *log_name(void);
 

@@ -22,6 +22,7 @@
 /* Whom a server becomes that root has started; sysusers.d lists it. */
 #define OWN_USER "_connectd-mcp"
 #define NOFILE 1024
+#define STDERR_A_MINUTE 65536
 /* From the connection to BOUND. */
 #define REACH_MS 10000
 /* For the client to read, and the ledger to answer, when input has ended. */
@@ -428,6 +429,7 @@ standalone_serve(
 	struct error e;
 	int fd;
 
+	log_bound_stderr(STDERR_A_MINUTE);
 	self.server = server;
 	self.token = token;
 	if (take_stdio(&e) == -1)

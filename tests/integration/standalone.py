@@ -47,11 +47,11 @@ def take_over(connector, attempt):
 
 class Standalone:
     """A running server; its stdio are pipes, as Codex has it, or sockets,
-    as Claude Code has it.
+    as Claude Code has it. A stderr that is given is not read here.
     """
 
     def __init__(self, connector, token_fd=None, state=None, argv=None,
-                 sockets=False):
+                 sockets=False, stderr=None):
         fds = () if token_fd is None else (token_fd,)
         pairs = [socket.socketpair() for _ in range(2)] if sockets else []
         ends = [pair[1] for pair in pairs] or [subprocess.PIPE] * 2
@@ -59,13 +59,14 @@ class Standalone:
             argv or [str(connector.bin / "connectd-mcpd"), "--connect-state",
                      str(state or connector.state_dir),
                      "--connect-token-fd", str(token_fd)],
-            stdin=ends[0], stdout=ends[1], stderr=subprocess.PIPE,
+            stdin=ends[0], stdout=ends[1],
+            stderr=subprocess.PIPE if stderr is None else stderr,
             env=connector.environ, pass_fds=fds, preexec_fn=end_with_parent)
         self.stdin, self.stdout = self.process.stdin, self.process.stdout
         if sockets:
             self.stdin = pairs[0][0].makefile("wb", 0)
             self.stdout = pairs[1][0].makefile("rb")
-        for end in fds:
+        for end in fds if stderr is None else (*fds, stderr):
             os.close(end)
         for end in [end for pair in pairs for end in pair]:
             end.close()
@@ -74,8 +75,9 @@ class Standalone:
         self.answers = queue.Queue()
         self.garbage = []
         self.errors = []
-        self.threads = [threading.Thread(target=self.read_answers),
-                        threading.Thread(target=self.read_errors)]
+        self.threads = [threading.Thread(target=self.read_answers)]
+        if stderr is None:
+            self.threads.append(threading.Thread(target=self.read_errors))
         for thread in self.threads:
             thread.start()
 
@@ -180,4 +182,5 @@ class Standalone:
             self.process.send_signal(signal.SIGKILL)
         self.wait()
         for pipe in (self.stdin, self.stdout, self.process.stderr):
-            pipe.close()
+            if pipe:
+                pipe.close()

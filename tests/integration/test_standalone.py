@@ -321,6 +321,25 @@ def test_one_of_another_build_is_turned_away(working, serve):
         CONNECT, "get_dispatch")
 
 
+def test_a_client_that_does_not_read_stderr(working, serve):
+    """What is said there waits for nobody: calls are answered."""
+    connector = working()
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writer, b"x" * 4096)
+    os.set_blocking(writer, True)
+    server = serve(connector, take_over(connector, connector.attempt),
+                   stderr=writer).open()
+    server.must(CONNECT, "get_dispatch")
+    connector.stop()
+    for _ in range(3):
+        assert server.refused() == "unavailable"
+    assert server.end() == 0
+    os.close(reader)
+
+
 def test_without_leave_in_the_configuration(make_connector, serve):
     """Off by default; `reload` turns it on and off, and everybody out."""
     connector = make_connector().start()
