@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "mcpd/id.h"
 #include "mcpd/message.h"
 
 static const struct json_rules rules = {
@@ -9,22 +10,6 @@ static const struct json_rules rules = {
     .max_members = MESSAGE_MEMBERS_MAX,
     .flags = JSON_RULE_LAST_WINS | JSON_RULE_BIG_AS_REAL,
 };
-
-bool
-message_id_ok(const struct json_span *id)
-{
-	size_t i;
-
-	if (id->len == 0 || id->len > MESSAGE_ID_MAX)
-		return false;
-	if (id->bytes[0] == '"')
-		return true;
-	for (i = id->bytes[0] == '-'; i < id->len; i++) {
-		if (id->bytes[i] < '0' || id->bytes[i] > '9')
-			return false;
-	}
-	return true;
-}
 
 bool
 message_id_equal(const struct json_span *a, const struct json_span *b)
@@ -171,8 +156,7 @@ message_refuse_size(
 		return;
 	message_wrong(m, RPC_INVALID_REQUEST, text);
 	if (json_span(line->bytes, line->len, "id", &found) == 0 &&
-	    message_id_ok(&found) &&
-	    found.bytes + found.len < line->bytes + line->len)
+	    id_ok(&found) && found.bytes + found.len < line->bytes + line->len)
 		m->id = found;
 }
 
@@ -213,7 +197,7 @@ message_read(struct message *m, const struct json_span *line)
 		return;
 	}
 	if (json_span(line->bytes, line->len, "id", &m->id) == -1 ||
-	    !message_id_ok(&m->id))
+	    !id_ok(&m->id))
 		m->id = (struct json_span){NULL, 0};
 	message_classify(m);
 }

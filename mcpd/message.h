@@ -16,7 +16,6 @@
 #define MESSAGE_LINE_MAX (4 * 1024 * 1024)
 #define MESSAGE_DEPTH_MAX 64
 #define MESSAGE_MEMBERS_MAX 10000
-#define MESSAGE_ID_MAX 1024  /* raw bytes, quotes included */
 #define MESSAGE_NAME_MAX 256 /* method, tool, cursor, version */
 
 #define RPC_PARSE_ERROR -32700
@@ -52,9 +51,7 @@ void message_read(struct message *m, const struct json_span *line);
 void message_read_cut(struct message *m, const struct json_span *start);
 void message_clear(struct message *m);
 
-/* A string or an integer, of a length that is echoed (mcp.md 1.3). */
-bool message_id_ok(const struct json_span *id);
-/* The same type and value; escapes do not count. */
+/* Two ids (mcpd/id.h): the same type and value; escapes do not count. */
 bool message_id_equal(const struct json_span *a, const struct json_span *b);
 
 #endif

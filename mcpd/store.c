@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "common/xmalloc.h"
+#include "mcpd/id.h"
 #include "mcpd/store.h"
 
-/* mcpd echoes no longer ids, and refuses longer batches, without an id. */
-#define ID_MAX 1024
+/* mcpd refuses longer batches, without an id. */
 #define BATCH_MAX 32
 
 /* A line of the agent's with the requests in it that are unanswered. */
@@ -52,23 +52,6 @@ is_array(const struct json_span *line)
 	    line->bytes[i] != '\0')
 		i++;
 	return i < line->len && line->bytes[i] == '[';
-}
-
-/* The ids that mcpd echoes: a string or an integer. */
-static bool
-id_ok(const struct json_span *id)
-{
-	size_t i;
-
-	if (id->len == 0 || id->len > ID_MAX)
-		return false;
-	if (id->bytes[0] == '"')
-		return true;
-	for (i = id->bytes[0] == '-'; i < id->len; i++) {
-		if (id->bytes[i] < '0' || id->bytes[i] > '9')
-			return false;
-	}
-	return true;
 }
 
 /* A request has a method and an id that its answer will carry. */

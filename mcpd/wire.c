@@ -2,6 +2,7 @@
 
 #include "common/utf8.h"
 #include "mcpd/call.h"
+#include "mcpd/id.h"
 #include "mcpd/method.h"
 #include "mcpd/wire.h"
 
@@ -167,7 +168,7 @@ take_notification(struct stream *stream, const struct message *m,
 
 	if (method_is(m, "notifications/cancelled") &&
 	    json_span(text->bytes, text->len, "params/requestId", &id) == 0 &&
-	    message_id_ok(&id))
+	    id_ok(&id))
 		call_cancel(stream, &id);
 }
 

@@ -10,6 +10,7 @@
 
 #include "common/xmalloc.h"
 #include "mcp_world.h"
+#include "mcpd/id.h"
 #include "mcpd/lines.h"
 #include "mcpd/message.h"
 
@@ -40,7 +41,7 @@ many(char c, size_t count)
 static void
 add_id(struct buffer *b, int number)
 {
-	char *rest = many('i', MESSAGE_ID_MAX - 5);
+	char *rest = many('i', ID_MAX - 5);
 
 	buffer_printf(b, "\"%03d%s\"", number, rest);
 	free(rest);

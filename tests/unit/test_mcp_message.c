@@ -101,19 +101,6 @@ lines_are_classified_by_the_table(void **state)
 	}
 }
 
-static void
-an_id_of_too_many_bytes_is_none(void **state)
-{
-	char id[MESSAGE_ID_MAX + 2];
-	struct json_span span = {id, MESSAGE_ID_MAX};
-
-	memset(id, 'a', sizeof(id));
-	id[0] = '"';
-	assert_true(message_id_ok(&span));
-	span.len++;
-	assert_false(message_id_ok(&span));
-}
-
 static const struct equal_row {
 	const char *a, *b;
 	bool is_equal;
@@ -159,7 +146,6 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(lines_are_classified_by_the_table),
-	    cmocka_unit_test(an_id_of_too_many_bytes_is_none),
 	    cmocka_unit_test(ids_are_compared_by_type_and_value),
 	    cmocka_unit_test(an_id_that_the_cut_goes_through_is_none),
 	};
