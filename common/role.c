@@ -311,8 +311,8 @@ on_supervisor_gone(struct peer *peer, void *arg)
 
 /* ---- start ------------------------------------------------------------ */
 
-static _Noreturn void
-start_failed(enum exit_code code, const char *text)
+void
+role_start_failed(enum exit_code code, const char *text)
 {
 	log_warnx("%s", text);
 	exit_now(code);
@@ -326,7 +326,7 @@ require_link(void)
 
 	if (fstat(ROLE_LINK_FD, &st) == 0 && S_ISSOCK(st.st_mode))
 		return;
-	start_failed(EXIT_USAGE,
+	role_start_failed(EXIT_USAGE,
 	    "a part of connectd, started by it alone (descriptor 3 is no "
 	    "socket)");
 }
@@ -339,13 +339,14 @@ read_setup(const struct role_row *row)
 	    ROLE_LINK_FD, row->role, ROLE_SUPERVISOR, SETUP_WAIT_MS, &e);
 
 	if (m == NULL)
-		start_failed(EXIT_CONFIG, e.text);
+		role_start_failed(EXIT_CONFIG, e.text);
 	if (m->type != MSG_SETUP)
-		start_failed(EXIT_CONFIG, "first message is not SETUP");
+		role_start_failed(EXIT_CONFIG, "first message is not SETUP");
 	if (m->setup.protocol != PROTOCOL_VERSION)
-		start_failed(EXIT_CONFIG, "SETUP: another protocol version");
+		role_start_failed(
+		    EXIT_CONFIG, "SETUP: another protocol version");
 	if (m->setup.role != (int64_t)row->role)
-		start_failed(EXIT_CONFIG, "SETUP: meant for another role");
+		role_start_failed(EXIT_CONFIG, "SETUP: meant for another role");
 	return m;
 }
 
@@ -464,10 +465,10 @@ role_start(struct role *role, const struct role_row *row, void *arg)
 
 	log_init(row->title, LOG_LEVEL_INFO);
 	if (process_seal(&e) == -1)
-		start_failed(EXIT_WALLS, e.text);
+		role_start_failed(EXIT_WALLS, e.text);
 	require_link();
 	if (process_settle(&e) == -1)
-		start_failed(EXIT_WALLS, e.text);
+		role_start_failed(EXIT_WALLS, e.text);
 	process_title(row->title);
 
 	memset(role, 0, sizeof(*role));
@@ -484,9 +485,9 @@ role_start(struct role *role, const struct role_row *row, void *arg)
 
 	role_seed();
 	if (row->prepare != NULL && row->prepare(role, &e) == -1)
-		start_failed(EXIT_CONFIG, e.text);
+		role_start_failed(EXIT_CONFIG, e.text);
 	if (raise_walls(role, &e) == -1)
-		start_failed(EXIT_WALLS, e.text);
+		role_start_failed(EXIT_WALLS, e.text);
 }
 
 /* ---- the loop and its end --------------------------------------------- */

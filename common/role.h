@@ -9,6 +9,7 @@
 #include <event2/event.h>
 
 #include "common/config.h"
+#include "common/exit.h"
 #include "common/peer.h"
 #include "common/sandbox.h"
 
@@ -66,6 +67,8 @@ struct role {
  * stored in role->arg before prepare(); ROLE must live as long as the process.
  */
 void role_start(struct role *role, const struct role_row *row, void *arg);
+/* There is nothing to serve: one line of the log says why, and that is all. */
+_Noreturn void role_start_failed(enum exit_code code, const char *text);
 /* Say READY; call it once the role can serve. */
 void role_ready(struct role *role);
 /* Progress of a long start, extends the READY deadline. */

@@ -148,13 +148,6 @@ serve_supervised(char *token, unsigned int domains)
 	role_run(&role);
 }
 
-static _Noreturn void
-die(enum exit_code code, const char *text)
-{
-	log_warnx("%s", text);
-	exit_now(code);
-}
-
 static int
 print(const char *text)
 {
@@ -172,24 +165,26 @@ main(int argc, char **argv)
 
 	log_init(TITLE, LOG_LEVEL_INFO);
 	if (process_seal(&e) == -1)
-		die(EXIT_WALLS, e.text);
+		role_start_failed(EXIT_WALLS, e.text);
 	if (options_read(argc, argv, &options, &e) == -1)
-		die(EXIT_USAGE, e.text);
+		role_start_failed(EXIT_USAGE, e.text);
 	if (options.wants_help)
 		return print(options_usage);
 	if (options.wants_version)
 		return print(TITLE " " CONNECTD_VERSION "\n");
 	if (token_fd_parse(options.token_fd, &fd, &e) == -1)
-		die(EXIT_USAGE, e.text);
+		role_start_failed(EXIT_USAGE, e.text);
 	if (options.is_supervised && fd == ROLE_LINK_FD)
-		die(EXIT_USAGE, "--connect-token-fd: 3 is the link");
+		role_start_failed(
+		    EXIT_USAGE, "--connect-token-fd: 3 is the link");
 	token = token_read(fd, &e);
 	if (token == NULL)
-		die(EXIT_CONFIG, e.text);
+		role_start_failed(EXIT_CONFIG, e.text);
 	if (!options.is_supervised)
 		standalone_serve(
 		    &server, token, options.state, options.domains);
 	if (strlen(token) != TOKEN_LEN)
-		die(EXIT_REFUSED, "the token names no current task");
+		role_start_failed(
+		    EXIT_REFUSED, "the token names no current task");
 	serve_supervised(token, options.domains);
 }

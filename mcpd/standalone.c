@@ -44,13 +44,6 @@ static struct {
 	struct event *cut, *late;
 } self;
 
-static _Noreturn void
-die(enum exit_code code, const char *text)
-{
-	log_warnx("%s", text);
-	exit_now(code);
-}
-
 /* ---- the connector comes and goes --------------------------------------- */
 
 /* Outside the callbacks of the peers, which are freed by it. */
@@ -58,7 +51,7 @@ static void
 connector_lost(const char *text)
 {
 	if (!self.was_bound)
-		die(EXIT_NOT_RUNNING, text);
+		role_start_failed(EXIT_NOT_RUNNING, text);
 	log_warnx("%s", text);
 	event_active(self.cut, EV_TIMEOUT, 0);
 }
@@ -180,7 +173,7 @@ on_bound(struct peer *peer, struct msg *reply, void *arg)
 	} else if (!self.was_bound) {
 		(void)error_set(&e, "the token names no current task in %s",
 		    log_safe(self.dir));
-		die(EXIT_REFUSED, e.text);
+		role_start_failed(EXIT_REFUSED, e.text);
 	} /* else: it refuses every call, and that is the answer */
 	server_linked(self.server);
 	if (self.was_bound)
@@ -393,13 +386,14 @@ connector_find(const char *state)
 
 	self.dir = path_clean(state);
 	if (self.dir == NULL)
-		die(EXIT_CONFIG, "the working directory is not known");
+		role_start_failed(
+		    EXIT_CONFIG, "the working directory is not known");
 	if (reach_check(self.dir, &e) == -1 ||
 	    (fd = reach_connect(self.dir, &e)) == -1)
-		die((enum exit_code)e.code, e.text);
+		role_start_failed((enum exit_code)e.code, e.text);
 	self.opener = opener_start(self.dir, forget, &e);
 	if (self.opener == -1)
-		die(EXIT_FAILED, e.text);
+		role_start_failed(EXIT_FAILED, e.text);
 	return fd;
 }
 
@@ -416,7 +410,7 @@ server_take(unsigned int domains)
 	if (strlen(self.token) != TOKEN_LEN) {
 		(void)error_set(&e, "the token names no current task in %s",
 		    log_safe(self.dir));
-		die(EXIT_REFUSED, e.text);
+		role_start_failed(EXIT_REFUSED, e.text);
 	}
 	memcpy(self.server->token, self.token, TOKEN_LEN);
 	token_free(self.token);
@@ -433,11 +427,11 @@ standalone_serve(
 	self.server = server;
 	self.token = token;
 	if (take_stdio(&e) == -1)
-		die(EXIT_USAGE, e.text);
+		role_start_failed(EXIT_USAGE, e.text);
 	if (take_ids(&e) == -1)
-		die(EXIT_CONFIG, e.text);
+		role_start_failed(EXIT_CONFIG, e.text);
 	if (process_limit(NOFILE, true, &e) == -1 || hide(&e) == -1)
-		die(EXIT_WALLS, e.text);
+		role_start_failed(EXIT_WALLS, e.text);
 	role_seed();
 	self.base = base_new();
 	take_signals();
@@ -447,7 +441,7 @@ standalone_serve(
 	if (self.cut == NULL || self.late == NULL)
 		fatalx("no event");
 	if (raise_walls(&e) == -1)
-		die(EXIT_WALLS, e.text);
+		role_start_failed(EXIT_WALLS, e.text);
 	server_take(domains);
 	connector_join(fd);
 	(void)event_base_dispatch(self.base);
