@@ -8,6 +8,7 @@
 #include "ledger/lifecycle.h"
 #include "ledger/lines.h"
 #include "ledger/machine.h"
+#include "ledger/task.h"
 
 /* clang-format off */
 static const struct machine_state states[] = {
@@ -78,6 +79,14 @@ handle_running(struct ledger *l, const struct request *q, struct answer *a)
 	return answer_done(a, true);
 }
 
+int
+attempt_named(struct ledger *l, struct answer *a, const char *attempt)
+{
+	int rc = sql_first(l, STMT_ATTEMPT_TASK, WITH(v_text(attempt)));
+
+	return rc == 0 ? answer_fail(a, "not_found", "no such attempt") : rc;
+}
+
 /* DONE for an attempt that is there, whatever was changed of it. */
 static int
 attempt_noted(struct ledger *l, struct answer *a, const char *attempt, int n)
@@ -86,11 +95,8 @@ attempt_noted(struct ledger *l, struct answer *a, const char *attempt, int n)
 
 	if (n == -1)
 		return -1;
-	rc = sql_first(l, STMT_ATTEMPT_TASK, WITH(v_text(attempt)));
-	if (rc == -1)
-		return -1;
-	if (rc == 0)
-		return answer_fail(a, "not_found", "no such attempt");
+	if ((rc = attempt_named(l, a, attempt)) != 1)
+		return rc;
 	return answer_done(a, n == 1);
 }
 
@@ -138,11 +144,8 @@ handle_tree_held(struct ledger *l, const struct request *q, struct answer *a)
 	const char *attempt = q->m->tree_held.attempt;
 	int rc;
 
-	rc = sql_first(l, STMT_ATTEMPT_TASK, WITH(v_text(attempt)));
-	if (rc == -1)
-		return -1;
-	if (rc == 0)
-		return answer_fail(a, "not_found", "no such attempt");
+	if ((rc = attempt_named(l, a, attempt)) != 1)
+		return rc;
 	line_dispatch(a, row_int(sql_row(l, STMT_ATTEMPT_TASK), 0), attempt, 0,
 	    "running", "held");
 	return answer_done(a, false);

@@ -60,11 +60,8 @@ handle_join(struct ledger *l, const struct request *q, struct answer *a)
 
 	if (l->config == NULL || l->config->generation != m->generation)
 		return answer_fail(a, "stale_config", "not this generation");
-	rc = sql_first(l, STMT_ATTEMPT_TASK, WITH(v_text(m->attempt)));
-	if (rc == -1)
-		return -1;
-	if (rc == 0)
-		return answer_fail(a, "not_found", "no such attempt");
+	if ((rc = attempt_named(l, a, m->attempt)) != 1)
+		return rc;
 	task_id = row_int(sql_row(l, STMT_ATTEMPT_TASK), 0);
 	if (task_join(l, a, task_id, &joined) == -1)
 		return -1;
@@ -133,11 +130,8 @@ handle_expose(struct ledger *l, const struct request *q, struct answer *a)
 	int64_t task_id;
 	int rc;
 
-	rc = sql_first(l, STMT_ATTEMPT_TASK, WITH(v_text(m->attempt)));
-	if (rc == -1)
-		return -1;
-	if (rc == 0)
-		return answer_fail(a, "not_found", "no such attempt");
+	if ((rc = attempt_named(l, a, m->attempt)) != 1)
+		return rc;
 	task_id = row_int(sql_row(l, STMT_ATTEMPT_TASK), 0);
 	if ((rc = exposed_read(l, a, task_id, m, &is_dispatched)) == -1)
 		return -1;

@@ -275,11 +275,8 @@ handle_end(struct ledger *l, const struct request *q, struct answer *a)
 
 	if (fault != NULL)
 		return answer_fail(a, "refused", "END: %s", fault);
-	rc = sql_first(l, STMT_ATTEMPT_TASK, WITH(v_text(m->attempt)));
-	if (rc == -1)
-		return -1;
-	if (rc == 0)
-		return answer_fail(a, "not_found", "no such attempt");
+	if ((rc = attempt_named(l, a, m->attempt)) != 1)
+		return rc;
 	s.task_id = row_int(sql_row(l, STMT_ATTEMPT_TASK), 0);
 	if (strcmp(row_text(sql_row(l, STMT_ATTEMPT_TASK), 1), "ended") != 0)
 		rc = settle(l, a, &s);
@@ -330,6 +327,7 @@ handle_settle(struct ledger *l, const struct request *q, struct answer *a)
 	const struct msg_settle *m = &q->m->settle;
 	int64_t task_id, decision_id, is_repeat;
 	const char *state;
+	int rc;
 
 	if (decision_by_nonce(l, a, m->nonce, "settle", 0, &decision_id) ==
 		-1 ||
@@ -341,14 +339,8 @@ handle_settle(struct ledger *l, const struct request *q, struct answer *a)
 	if (decision_id != 0 && !is_repeat)
 		return answer_fail(
 		    a, "refused", "this nonce is of another attempt");
-	switch (sql_first(l, STMT_ATTEMPT_TASK, WITH(v_text(m->attempt)))) {
-	case -1:
-		return -1;
-	case 0:
-		return answer_fail(a, "not_found", "no such attempt");
-	default:
-		break;
-	}
+	if ((rc = attempt_named(l, a, m->attempt)) != 1)
+		return rc;
 	task_id = row_int(sql_row(l, STMT_ATTEMPT_TASK), 0);
 	state = row_text(sql_row(l, STMT_ATTEMPT_TASK), 1);
 	if (is_repeat)

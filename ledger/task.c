@@ -270,11 +270,8 @@ handle_rekey(struct ledger *l, const struct request *q, struct answer *a)
 	const char *attempt = q->m->rekey.attempt;
 	int rc;
 
-	rc = sql_first(l, STMT_ATTEMPT_TASK, WITH(v_text(attempt)));
-	if (rc == -1)
-		return -1;
-	if (rc == 0)
-		return answer_fail(a, "not_found", "no such attempt");
+	if ((rc = attempt_named(l, a, attempt)) != 1)
+		return rc;
 	if ((rc = task_rekey(l, a, attempt)) == -1)
 		return -1;
 	if (rc == 0)

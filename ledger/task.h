@@ -8,6 +8,11 @@
 
 /* att_ and 24 lower-case hex digits. */
 bool attempt_id_ok(const char *id);
+/*
+ * The attempt that a request names: STMT_ATTEMPT_TASK stands on its row.
+ * Returns 1, 0 with A failed when there is none, -1.
+ */
+int attempt_named(struct ledger *l, struct answer *a, const char *attempt);
 
 /* Put a waiting record on a live task. 0, also with A failed, or -1. */
 int task_add(
