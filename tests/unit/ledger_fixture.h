@@ -122,6 +122,8 @@ const char *refuse_event(
 struct msg verdict_of(struct fixture *f, int64_t id, const char *state);
 /* LAUNCH; the token, in one of 8 buffers, or "" when refused. */
 const char *launch(struct fixture *f, int64_t id, const char *attempt);
+/* All the way to there: recorded, admitted with key "k", launched. */
+const char *launch_new(struct fixture *f, int64_t id, const char *attempt);
 struct msg launch_of(int64_t id, const char *attempt);
 /* What a reply's pipe holds, without its newline; closes it. */
 const char *token_read(int *fd);

@@ -113,6 +113,14 @@ launch(struct fixture *f, int64_t id, const char *attempt)
 					   : "";
 }
 
+const char *
+launch_new(struct fixture *f, int64_t id, const char *attempt)
+{
+	(void)record_event(f, id);
+	(void)admit_event(f, id, "k");
+	return launch(f, id, attempt);
+}
+
 void
 run_attempt(struct fixture *f, const char *attempt, int64_t pid)
 {

@@ -137,9 +137,7 @@ use_token(const char *token)
 static void
 launched(void)
 {
-	(void)record_event(f, 101);
-	(void)admit_event(f, 101, "k");
-	use_token(launch(f, 101, ATT_1));
+	use_token(launch_new(f, 101, ATT_1));
 }
 
 static void
@@ -281,9 +279,7 @@ static void
 an_id_beyond_doubles_is_a_string(void **state)
 {
 	(void)record_event(f, BIG - 1);
-	(void)record_event(f, BIG);
-	(void)admit_event(f, BIG, "k");
-	use_token(launch(f, BIG, ATT_1));
+	use_token(launch_new(f, BIG, ATT_1));
 	assert_non_null(
 	    strstr(call(true,
 		       "{\"action\":\"get_dispatch\",\"params\":{\"event_id\":"

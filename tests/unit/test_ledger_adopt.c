@@ -190,9 +190,7 @@ a_reply_before_the_acknowledgement_is_not_adopted(void **state)
 	struct fixture *f = *state;
 	const char *token;
 
-	(void)record_event(f, 101);
-	(void)admit_event(f, 101, "k");
-	token = launch(f, 101, ATT_1);
+	token = launch_new(f, 101, ATT_1);
 	(void)get_dispatch(f, token, 101, ATT_1);
 	post(f, token, 101, HASH_1);
 	(void)send_next(f, NONCE_1, 77);
@@ -208,9 +206,7 @@ the_acknowledgement_itself_is_not_adopted(void **state)
 	struct fixture *f = *state;
 	const char *token;
 
-	(void)record_event(f, 101);
-	(void)admit_event(f, 101, "k");
-	token = launch(f, 101, ATT_1);
+	token = launch_new(f, 101, ATT_1);
 	(void)get_dispatch(f, token, 101, ATT_1);
 	post(f, token, 101, HASH_1);
 	(void)send_next(f, NONCE_1, 77);

@@ -12,14 +12,6 @@
 #include "tests/unit/trap.h"
 
 static const char *
-launched(struct fixture *f, int64_t id, const char *attempt)
-{
-	(void)record_event(f, id);
-	(void)admit_event(f, id, "k");
-	return launch(f, id, attempt);
-}
-
-static const char *
 body_of(struct fixture *f, const char *kind)
 {
 	return sql_get(f, "SELECT body FROM outbox WHERE kind = '%s'", kind);
@@ -197,7 +189,7 @@ each_tick_of_a_long_turn_is_told(void **state)
 	struct fixture *f = *state;
 	struct msg progress = {.type = MSG_PROGRESS};
 
-	(void)launched(f, 101, ATT_1);
+	(void)launch_new(f, 101, ATT_1);
 	run_attempt(f, ATT_1, 4242);
 	fixture_wait(600000);
 	fixture_forget(f);
@@ -239,7 +231,7 @@ a_tick_is_counted_once_and_while_it_lives(void **state)
 
 	m.still_running = (struct msg_still_running){ATT_1, 1};
 	assert_failed(fixture_ask(f, &m, ROLE_DISPATCHER, ""), "not_found");
-	(void)launched(f, 101, ATT_1);
+	(void)launch_new(f, 101, ATT_1);
 	assert_true(still_running(f, ATT_1, 1));
 	assert_true(still_running(f, ATT_1, 2));
 	assert_false(still_running(f, ATT_1, 2));
@@ -256,7 +248,7 @@ a_long_turn_without_a_place_is_counted_only(void **state)
 {
 	struct fixture *f = *state;
 
-	(void)launched(f, 101, ATT_1);
+	(void)launch_new(f, 101, ATT_1);
 	sql_ok(f, "UPDATE events SET reply_kind = ''");
 	assert_true(still_running(f, ATT_1, 1));
 	assert_int_equal(0, count_of(f, "still_running"));
@@ -272,7 +264,7 @@ an_ended_attempt_is_not_still_running(void **state)
 	struct fixture *f = *state;
 	struct msg *claimed;
 
-	(void)launched(f, 101, ATT_1);
+	(void)launch_new(f, 101, ATT_1);
 	(void)still_running(f, ATT_1, 1);
 	claimed = claim(f, NONCE_1);
 	assert_true(claimed->claimed.found);
@@ -293,7 +285,7 @@ a_notice_that_cannot_be_written_undoes_the_tick(void **state)
 	struct fixture *f = *state;
 	struct msg m = {.type = MSG_STILL_RUNNING};
 
-	(void)launched(f, 101, ATT_1);
+	(void)launch_new(f, 101, ATT_1);
 	sql_ok(f,
 	    "CREATE TRIGGER spoil BEFORE INSERT ON outbox BEGIN"
 	    " SELECT RAISE(ABORT, 'spoilt'); END");
@@ -309,7 +301,7 @@ unknown_work_asks_a_person(void **state)
 {
 	struct fixture *f = *state;
 
-	(void)launched(f, 101, ATT_1);
+	(void)launch_new(f, 101, ATT_1);
 	(void)end_attempt(f, ATT_1, "lost");
 	assert_string_equal(
 	    "<div>Task 1: the agent, or what watched over it, went away in "
@@ -336,7 +328,7 @@ every_stop_has_its_sentence(void **state)
 
 	for (i = 0; i < 5; i++) {
 		(void)snprintf(attempt, sizeof(attempt), "att_%024zu", i);
-		(void)launched(f, 101 + (int64_t)i, attempt);
+		(void)launch_new(f, 101 + (int64_t)i, attempt);
 		(void)end_attempt(f, attempt, reasons[i]);
 		(void)snprintf(bodies[i], sizeof(bodies[i]), "%.90s",
 		    strchr(sql_get(f,
@@ -355,7 +347,7 @@ static void
 a_success_with_a_reply_says_nothing(void **state)
 {
 	struct fixture *f = *state;
-	const char *token = launched(f, 101, ATT_1);
+	const char *token = launch_new(f, 101, ATT_1);
 	struct msg m = {.type = MSG_COMPLETE_DISPATCH};
 
 	(void)get_dispatch(f, token, 0, ATT_1);
@@ -372,7 +364,7 @@ static void
 a_success_without_a_reply_says_so_and_asks_nothing(void **state)
 {
 	struct fixture *f = *state;
-	const char *token = launched(f, 101, ATT_1);
+	const char *token = launch_new(f, 101, ATT_1);
 
 	(void)get_dispatch(f, token, 0, ATT_1);
 	(void)complete_dispatch(f, token, 101, "succeeded", ATT_1);
@@ -386,7 +378,7 @@ static void
 a_failure_asks(void **state)
 {
 	struct fixture *f = *state;
-	const char *token = launched(f, 101, ATT_1);
+	const char *token = launch_new(f, 101, ATT_1);
 
 	(void)get_dispatch(f, token, 0, ATT_1);
 	(void)complete_dispatch(f, token, 101, "failed", ATT_1);
@@ -401,7 +393,7 @@ only_the_last_failed_start_is_told(void **state)
 {
 	struct fixture *f = *state;
 
-	(void)launched(f, 101, ATT_1);
+	(void)launch_new(f, 101, ATT_1);
 	(void)spawn_failed(f, ATT_1);
 	assert_int_equal(0, count_of(f, "completion"));
 	(void)launch(f, 101, ATT_2);
@@ -417,7 +409,7 @@ a_chat_line_is_plain(void **state)
 {
 	struct fixture *f = *state;
 
-	(void)launched(f, 101, ATT_1);
+	(void)launch_new(f, 101, ATT_1);
 	sql_ok(f, "UPDATE events SET reply_kind = 'chat_line'");
 	(void)end_attempt(f, ATT_1, "deadline");
 	assert_string_equal(
@@ -433,7 +425,7 @@ no_place_no_notice(void **state)
 {
 	struct fixture *f = *state;
 
-	(void)launched(f, 101, ATT_1);
+	(void)launch_new(f, 101, ATT_1);
 	sql_ok(f, "UPDATE events SET reply_kind = ''");
 	(void)end_attempt(f, ATT_1, "lost");
 	assert_int_equal(0, count_of(f, "completion"));
@@ -460,7 +452,7 @@ a_decided_ask_is_not_asked(void **state)
 {
 	struct fixture *f = *state;
 
-	(void)launched(f, 101, ATT_1);
+	(void)launch_new(f, 101, ATT_1);
 	(void)end_attempt(f, ATT_1, "lost");
 	sql_ok(f,
 	    "INSERT INTO decisions (action, event_id, decided_by,"
@@ -482,7 +474,7 @@ an_earlier_authorization_does_not_silence(void **state)
 {
 	struct fixture *f = *state;
 
-	(void)launched(f, 101, ATT_1);
+	(void)launch_new(f, 101, ATT_1);
 	sql_ok(f,
 	    "UPDATE events SET authorized_at ="
 	    " '2026-01-05T09:00:00.000000000Z'");
@@ -500,7 +492,7 @@ a_claimed_notice_is_said_again_from_the_rows(void **state)
 	struct fixture *f = *state;
 	struct msg *c;
 
-	(void)launched(f, 101, ATT_1);
+	(void)launch_new(f, 101, ATT_1);
 	(void)end_attempt(f, ATT_1, "lost");
 	sql_ok(f,
 	    "UPDATE events SET authorized_at ="
@@ -519,7 +511,7 @@ an_undecided_notice_is_the_same_from_the_rows(void **state)
 	const char *written;
 	struct msg *c;
 
-	(void)launched(f, 101, ATT_1);
+	(void)launch_new(f, 101, ATT_1);
 	(void)end_attempt(f, ATT_1, "failed");
 	written = body_of(f, "completion");
 	c = claim(f, NONCE_1);
@@ -533,7 +525,7 @@ no_message_holds_content_or_a_url(void **state)
 {
 	struct fixture *f = *state;
 
-	(void)launched(f, 101, ATT_1);
+	(void)launch_new(f, 101, ATT_1);
 	(void)still_running(f, ATT_1, 1);
 	(void)end_attempt(f, ATT_1, "lost");
 	(void)record_event(f, 102);

@@ -26,9 +26,7 @@ story(struct fixture *f)
 	(void)fixture_get(f, &m, ROLE_INTAKE, "", MSG_DONE);
 	connection.connection = (struct msg_connection){"running", 77, ""};
 	(void)fixture_get(f, &connection, ROLE_SUPERVISOR, "", MSG_DONE);
-	(void)record_event(f, 101);
-	(void)admit_event(f, 101, "k");
-	(void)snprintf(token, sizeof(token), "%s", launch(f, 101, ATT_1));
+	(void)snprintf(token, sizeof(token), "%s", launch_new(f, 101, ATT_1));
 	run_attempt(f, ATT_1, 4242);
 	(void)get_dispatch(f, token, 0, ATT_1);
 	(void)ack_dispatch(f, token, 101, 7, ATT_1);

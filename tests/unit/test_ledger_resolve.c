@@ -193,9 +193,7 @@ what_was_canceled_otherwise_is_not_sent(void **state)
 	struct fixture *f = *state;
 	const char *token;
 
-	(void)record_event(f, 101);
-	(void)admit_event(f, 101, "k");
-	token = launch(f, 101, ATT_1);
+	token = launch_new(f, 101, ATT_1);
 	(void)get_dispatch(f, token, 0, ATT_1);
 	assert_string_equal("canceled", intent_state(f, 1));
 	sql_ok(f, "UPDATE outbox SET note = 'refused; nothing was created'");
@@ -297,9 +295,7 @@ a_worker_hears_of_its_own(void **state)
 	const char *token;
 	int64_t id;
 
-	(void)record_event(f, 101);
-	(void)admit_event(f, 101, "k");
-	token = launch(f, 101, ATT_1);
+	token = launch_new(f, 101, ATT_1);
 	(void)get_dispatch(f, token, 0, ATT_1);
 	m.post = (struct msg_post){.token = token,
 	    .event_id = 101,

@@ -66,9 +66,7 @@ completed(struct fixture *f, int64_t id, const char *attempt)
 {
 	const char *token;
 
-	(void)record_event(f, id);
-	(void)admit_event(f, id, "k");
-	token = launch(f, id, attempt);
+	token = launch_new(f, id, attempt);
 	(void)get_dispatch(f, token, id, attempt);
 	(void)complete_dispatch(f, token, id, "failed", attempt);
 	assert_string_equal("completed", state_of(f, id));

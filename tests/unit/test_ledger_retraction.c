@@ -232,9 +232,7 @@ an_answer_is_for_one_event_only(void **state)
 {
 	struct fixture *f = *state;
 
-	(void)record_event(f, 101);
-	(void)admit_event(f, 101, "k");
-	(void)launch(f, 101, ATT_1);
+	(void)launch_new(f, 101, ATT_1);
 	(void)record_event(f, 102);
 	(void)admit_event(f, 102, "k");
 	sql_ok(f,
@@ -495,9 +493,7 @@ a_failed_start_is_answered_when_it_is_decided_anew(void **state)
 {
 	struct fixture *f = *state;
 
-	(void)record_event(f, 101);
-	(void)admit_event(f, 101, "k");
-	(void)launch(f, 101, ATT_1);
+	(void)launch_new(f, 101, ATT_1);
 	(void)spawn_failed(f, ATT_1);
 	(void)launch(f, 101, ATT_2);
 	(void)spawn_failed(f, ATT_2);

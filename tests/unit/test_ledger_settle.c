@@ -11,14 +11,6 @@
 #include "tests/unit/ledger_fixture.h"
 #include "tests/unit/trap.h"
 
-static const char *
-launched(struct fixture *f, int64_t id, const char *attempt)
-{
-	(void)record_event(f, id);
-	(void)admit_event(f, id, "k");
-	return launch(f, id, attempt);
-}
-
 /* A follow-up that waits on the attempt's task, unexposed. */
 static void
 join(struct fixture *f, int64_t id)
@@ -48,7 +40,7 @@ unreported_work_is_unknown(void **state)
 	struct fixture *f = *state;
 	struct msg *ended;
 
-	(void)launched(f, 101, ATT_1);
+	(void)launch_new(f, 101, ATT_1);
 	run_attempt(f, ATT_1, 4242);
 	fixture_forget(f);
 	ended = end_attempt(f, ATT_1, "lost");
@@ -75,7 +67,7 @@ unknown_work_does_not_start_again(void **state)
 	struct fixture *f = *state;
 	struct msg m = {.type = MSG_NEXT_STARTABLE}, again;
 
-	(void)launched(f, 101, ATT_1);
+	(void)launch_new(f, 101, ATT_1);
 	(void)end_attempt(f, ATT_1, "lost");
 	fixture_restart(f);
 	fixture_wait(INT64_C(86400000) * 30);
@@ -95,7 +87,7 @@ a_process_that_failed_its_handshake_is_not_tried_again(void **state)
 	struct fixture *f = *state;
 	struct msg *ended;
 
-	(void)launched(f, 101, ATT_1);
+	(void)launch_new(f, 101, ATT_1);
 	ended = end_attempt(f, ATT_1, "failed"); /* not spawn_failed */
 	assert_int_equal(0, ended->ended.withdrawn);
 	assert_int_equal(1, ended->ended.unknown);
@@ -114,7 +106,7 @@ an_end_leaves_nothing_live(void **state)
 
 	for (i = 0; i < 3; i++) {
 		(void)snprintf(attempt, sizeof(attempt), "att_%024zu", i);
-		(void)launched(f, 101 + (int64_t)i, attempt);
+		(void)launch_new(f, 101 + (int64_t)i, attempt);
 		(void)record_event(f, 201 + (int64_t)i);
 		(void)admit_event(f, 201 + (int64_t)i, "k");
 		if (i == 2)
@@ -136,7 +128,7 @@ static void
 a_reported_outcome_stands(void **state)
 {
 	struct fixture *f = *state;
-	const char *token = launched(f, 101, ATT_1);
+	const char *token = launch_new(f, 101, ATT_1);
 	struct msg *ended;
 
 	(void)get_dispatch(f, token, 0, ATT_1);
@@ -151,7 +143,7 @@ static void
 pulled_and_acknowledged_work_is_unknown_too(void **state)
 {
 	struct fixture *f = *state;
-	const char *token = launched(f, 101, ATT_1);
+	const char *token = launch_new(f, 101, ATT_1);
 
 	(void)get_dispatch(f, token, 0, ATT_1);
 	(void)ack_dispatch(f, token, 101, 7, ATT_1);
@@ -164,7 +156,7 @@ what_nobody_saw_goes_back(void **state)
 {
 	struct fixture *f = *state;
 
-	(void)launched(f, 101, ATT_1);
+	(void)launch_new(f, 101, ATT_1);
 	join(f, 102);
 	(void)end_attempt(f, ATT_1, "finished");
 	assert_string_equal("completed", state_of(f, 101));
@@ -177,7 +169,7 @@ a_tagged_sibling_that_goes_back_is_held(void **state)
 {
 	struct fixture *f = *state;
 
-	(void)launched(f, 101, ATT_1);
+	(void)launch_new(f, 101, ATT_1);
 	join(f, 102);
 	sql_ok(f, "UPDATE events SET review = 1 WHERE id = 102");
 	(void)end_attempt(f, ATT_1, "finished");
@@ -190,7 +182,7 @@ retired_rows_are_settled_as_well(void **state)
 {
 	struct fixture *f = *state;
 
-	(void)launched(f, 101, ATT_1);
+	(void)launch_new(f, 101, ATT_1);
 	join(f, 102);
 	/* A supersession by half: the rows retire, no record comes back. */
 	sql_ok(f, "UPDATE tasks SET superseded_at = 's'");
@@ -206,7 +198,7 @@ a_failed_start_is_tried_once_more(void **state)
 	struct fixture *f = *state;
 	struct msg *ended;
 
-	(void)launched(f, 101, ATT_1);
+	(void)launch_new(f, 101, ATT_1);
 	ended = spawn_failed(f, ATT_1);
 	assert_int_equal(1, ended->ended.withdrawn);
 	assert_int_equal(0, ended->ended.unknown);
@@ -228,7 +220,7 @@ no_retry_blocks_at_once(void **state)
 	struct fixture *f = *state;
 	struct msg m = end_of(ATT_1, "failed");
 
-	(void)launched(f, 101, ATT_1);
+	(void)launch_new(f, 101, ATT_1);
 	m.end.spawn_failed = m.end.no_retry = true;
 	(void)fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_ENDED);
 	assert_string_equal("blocked", state_of(f, 101));
@@ -250,7 +242,7 @@ an_uncharged_withdrawal_costs_nothing(void **state)
 {
 	struct fixture *f = *state;
 
-	(void)launched(f, 101, ATT_1);
+	(void)launch_new(f, 101, ATT_1);
 	uncharged(f, ATT_1);
 	assert_string_equal("admitted", state_of(f, 101));
 	(void)launch(f, 101, ATT_2);
@@ -269,7 +261,7 @@ static void
 pulled_work_is_never_withdrawn(void **state)
 {
 	struct fixture *f = *state;
-	const char *token = launched(f, 101, ATT_1);
+	const char *token = launch_new(f, 101, ATT_1);
 
 	(void)get_dispatch(f, token, 0, ATT_1);
 	(void)spawn_failed(f, ATT_1);
@@ -283,7 +275,7 @@ an_end_returns_what_the_rows_say(void **state)
 	struct msg m = end_of(ATT_1, "finished"), *ended;
 
 	assert_failed(fixture_ask(f, &m, ROLE_DISPATCHER, ""), "not_found");
-	(void)launched(f, 101, ATT_1);
+	(void)launch_new(f, 101, ATT_1);
 	(void)end_attempt(f, ATT_1, "lost");
 	fixture_forget(f);
 	ended = end_attempt(f, ATT_1, "finished"); /* the first one stands */
@@ -298,7 +290,7 @@ an_end_of_another_form_is_refused(void **state)
 	struct fixture *f = *state;
 	struct msg m = end_of(ATT_1, "canceled");
 
-	(void)launched(f, 101, ATT_1);
+	(void)launch_new(f, 101, ATT_1);
 	assert_failed(fixture_ask(f, &m, ROLE_DISPATCHER, ""), "refused");
 	m.end.stop_reason = "lost";
 	m.end.spawn_failed = true;
@@ -318,7 +310,7 @@ a_notice_that_cannot_be_written_undoes_the_end(void **state)
 	struct fixture *f = *state;
 	struct msg m = end_of(ATT_1, "lost");
 
-	(void)launched(f, 101, ATT_1);
+	(void)launch_new(f, 101, ATT_1);
 	sql_ok(f,
 	    "CREATE TRIGGER spoil BEFORE INSERT ON outbox BEGIN"
 	    " SELECT RAISE(ABORT, 'spoilt'); END");
@@ -335,7 +327,7 @@ an_end_frees_conversation_and_directory(void **state)
 {
 	struct fixture *f = *state;
 
-	(void)launched(f, 101, ATT_1);
+	(void)launch_new(f, 101, ATT_1);
 	(void)record_event(f, 102);
 	(void)admit_event(f, 102, "k");
 	fixture_forget(f);
@@ -373,9 +365,7 @@ a_person_settles_what_nobody_can(void **state)
 	struct fixture *f = *state;
 	struct msg *is;
 
-	(void)record_event(f, 101);
-	(void)admit_event(f, 101, "k");
-	(void)launch(f, 101, ATT_1);
+	(void)launch_new(f, 101, ATT_1);
 	fixture_forget(f);
 	is = settle_as(f, NONCE_1, ATT_1);
 	assert_int_equal(MSG_ATTEMPT_SETTLED, is->type);
@@ -410,7 +400,7 @@ a_nonce_of_another_decision_settles_nothing(void **state)
 	struct fixture *f = *state;
 	struct msg *reply, m = {.type = MSG_HOLD};
 
-	(void)launched(f, 101, ATT_1);
+	(void)launch_new(f, 101, ATT_1);
 	m.hold = (struct msg_hold){NONCE_1, "local:ann", "hold"};
 	(void)fixture_get(f, &m, ROLE_SUPERVISOR, "", MSG_HOLD_IS);
 	reply = settle_as(f, NONCE_1, ATT_1);

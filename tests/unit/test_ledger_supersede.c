@@ -20,9 +20,7 @@ static char token[TOKEN_LEN + 1];
 static void
 reported(struct fixture *f)
 {
-	(void)record_event(f, 105);
-	(void)admit_event(f, 105, "k");
-	(void)snprintf(token, sizeof(token), "%s", launch(f, 105, ATT_1));
+	(void)snprintf(token, sizeof(token), "%s", launch_new(f, 105, ATT_1));
 	run_attempt(f, ATT_1, 4242);
 	(void)get_dispatch(f, token, 105, ATT_1);
 	(void)complete_dispatch(f, token, 105, "failed", ATT_1);

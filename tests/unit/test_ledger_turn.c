@@ -176,9 +176,7 @@ a_turn_is_bounded_by_its_answers(void **state)
 	const char *token;
 	size_t i;
 
-	(void)record_event(f, 101);
-	(void)admit_event(f, 101, "k");
-	token = launch(f, 101, ATT_1);
+	token = launch_new(f, 101, ATT_1);
 	(void)get_dispatch(f, token, 0, ATT_1);
 	sql_ok(f, "UPDATE events SET snapshot = zeroblob(4000000)");
 	fixture_forget(f);

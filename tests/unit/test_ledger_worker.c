@@ -18,9 +18,7 @@ static char token[TOKEN_LEN + 1]; /* of the task under test */
 static void
 launched(struct fixture *f)
 {
-	(void)record_event(f, 101);
-	(void)admit_event(f, 101, "k");
-	(void)snprintf(token, sizeof(token), "%s", launch(f, 101, ATT_1));
+	(void)snprintf(token, sizeof(token), "%s", launch_new(f, 101, ATT_1));
 	assert_int_equal(TOKEN_LEN, strlen(token));
 }
 
