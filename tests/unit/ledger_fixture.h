@@ -125,6 +125,11 @@ const char *launch(struct fixture *f, int64_t id, const char *attempt);
 /* All the way to there: recorded, admitted with key "k", launched. */
 const char *launch_new(struct fixture *f, int64_t id, const char *attempt);
 struct msg launch_of(int64_t id, const char *attempt);
+/* Recorded, and admitted at once, as it must be. */
+void admit_new(struct fixture *f, int64_t id, const char *key);
+/* LAUNCH is refused with this reason, and makes no task. */
+void launch_fails(
+    struct fixture *f, int64_t id, const char *attempt, const char *reason);
 /* What a reply's pipe holds, without its newline; closes it. */
 const char *token_read(int *fd);
 void run_attempt(struct fixture *f, const char *attempt, int64_t pid);

@@ -122,6 +122,24 @@ launch_new(struct fixture *f, int64_t id, const char *attempt)
 }
 
 void
+admit_new(struct fixture *f, int64_t id, const char *key)
+{
+	(void)record_event(f, id);
+	assert_string_equal("admitted", admit_event(f, id, key));
+}
+
+void
+launch_fails(
+    struct fixture *f, int64_t id, const char *attempt, const char *reason)
+{
+	struct msg m = launch_of(id, attempt);
+	int64_t before = sql_int(f, "SELECT COUNT(*) FROM tasks");
+
+	assert_failed(fixture_ask(f, &m, ROLE_DISPATCHER, ""), reason);
+	assert_int_equal(before, sql_int(f, "SELECT COUNT(*) FROM tasks"));
+}
+
+void
 run_attempt(struct fixture *f, const char *attempt, int64_t pid)
 {
 	struct msg m = {.type = MSG_RUNNING};

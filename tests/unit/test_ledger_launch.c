@@ -1,4 +1,4 @@
-/* What may start, LAUNCH, REKEY, and an attempt until its end. */
+/* What may start, and LAUNCH (ledger.md 3.2.1, 3.2.3). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,25 +23,6 @@ startable(struct fixture *f, int64_t after)
 		    ->startable;
 }
 
-static void
-admitted(struct fixture *f, int64_t id, const char *key)
-{
-	(void)record_event(f, id);
-	assert_string_equal("admitted", admit_event(f, id, key));
-}
-
-static int
-launch_fails(
-    struct fixture *f, int64_t id, const char *attempt, const char *reason)
-{
-	struct msg m = launch_of(id, attempt);
-	int64_t before = sql_int(f, "SELECT COUNT(*) FROM tasks");
-
-	assert_failed(fixture_ask(f, &m, ROLE_DISPATCHER, ""), reason);
-	assert_int_equal(before, sql_int(f, "SELECT COUNT(*) FROM tasks"));
-	return 0;
-}
-
 /* ---- what may start ---------------------------------------------------- */
 
 static void
@@ -50,10 +31,10 @@ the_oldest_of_each_conversation_is_startable(void **state)
 	struct fixture *f = *state;
 
 	assert_false(startable(f, 0)->found);
-	admitted(f, 101, "k");
+	admit_new(f, 101, "k");
 	(void)record_event(f, 102);
 	assert_string_equal("queued", admit_event(f, 102, "k"));
-	admitted(f, 103, "l");
+	admit_new(f, 103, "l");
 	assert_int_equal(101, startable(f, 0)->event_id);
 	assert_int_equal(PROJECT, startable(f, 0)->project_id);
 	assert_int_equal(103, startable(f, 101)->event_id);
@@ -65,7 +46,7 @@ a_queued_record_starts_when_its_conversation_is_free(void **state)
 {
 	struct fixture *f = *state;
 
-	admitted(f, 101, "k");
+	admit_new(f, 101, "k");
 	(void)record_event(f, 102);
 	(void)admit_event(f, 102, "k");
 	(void)launch(f, 101, ATT_1);
@@ -83,7 +64,7 @@ nothing_overtakes_an_older_admitted_record(void **state)
 	struct fixture *f = *state;
 	struct msg m = launch_of(102, ATT_1), *reply;
 
-	admitted(f, 101, "k");
+	admit_new(f, 101, "k");
 	(void)record_event(f, 102);
 	(void)admit_event(f, 102, "k");
 	/* Not startable itself, it still holds its place. */
@@ -100,12 +81,12 @@ routes_decide_what_is_startable(void **state)
 {
 	struct fixture *f = *state;
 
-	admitted(f, 101, "k");
+	admit_new(f, 101, "k");
 	config_route_add(f->config, PROJECT, "/srv/elsewhere", "", false);
 	fixture_config_changed(f);
 	assert_false(startable(f, 0)->found);
 	assert_int_equal(1, startable(f, 0)->stranded);
-	(void)launch_fails(f, 101, ATT_1, "refused");
+	launch_fails(f, 101, ATT_1, "refused");
 	config_route_add(f->config, PROJECT, ROUTE, "", false);
 	fixture_config_changed(f);
 	assert_int_equal(0, startable(f, 0)->stranded);
@@ -113,7 +94,7 @@ routes_decide_what_is_startable(void **state)
 	f->config->readable = false;
 	fixture_config_changed(f);
 	assert_false(startable(f, 0)->found);
-	(void)launch_fails(f, 101, ATT_1, "refused");
+	launch_fails(f, 101, ATT_1, "refused");
 }
 
 static void
@@ -121,7 +102,7 @@ the_scope_narrows_what_is_startable(void **state)
 {
 	struct fixture *f = *state;
 
-	admitted(f, 101, "k");
+	admit_new(f, 101, "k");
 	config_ids_add(&f->config->scope, OTHER_PROJECT);
 	fixture_config_changed(f);
 	assert_false(startable(f, 0)->found);
@@ -136,11 +117,11 @@ one_task_for_a_directory(void **state)
 {
 	struct fixture *f = *state;
 
-	admitted(f, 101, "k");
-	admitted(f, 102, "l");
+	admit_new(f, 101, "k");
+	admit_new(f, 102, "l");
 	(void)launch(f, 101, ATT_1);
 	assert_false(startable(f, 0)->found);
-	(void)launch_fails(f, 102, ATT_2, "busy");
+	launch_fails(f, 102, ATT_2, "busy");
 	(void)end_attempt(f, ATT_1, "finished");
 	assert_int_equal(102, startable(f, 0)->event_id);
 }
@@ -152,7 +133,7 @@ another_generation_is_stale(void **state)
 	struct msg next = {.type = MSG_NEXT_STARTABLE};
 	struct msg m = launch_of(101, ATT_1);
 
-	admitted(f, 101, "k");
+	admit_new(f, 101, "k");
 	next.next_startable.generation = 2;
 	assert_failed(
 	    fixture_ask(f, &next, ROLE_DISPATCHER, ""), "stale_config");
@@ -167,7 +148,7 @@ a_launch_is_task_row_attempt_and_exposure(void **state)
 {
 	struct fixture *f = *state;
 
-	admitted(f, 101, "recording:7");
+	admit_new(f, 101, "recording:7");
 	fixture_forget(f);
 	(void)launch(f, 101, ATT_1);
 	assert_string_equal("dispatched", state_of(f, 101));
@@ -203,7 +184,7 @@ only_the_hash_of_a_token_is_kept(void **state)
 	char hash[DIGEST_HEX_SIZE];
 	const char *token;
 
-	admitted(f, 101, "k");
+	admit_new(f, 101, "k");
 	token = launch(f, 101, ATT_1);
 	assert_int_equal(TOKEN_LEN, strlen(token));
 	token_hash(token, hash);
@@ -232,24 +213,24 @@ a_launch_refused_writes_nothing(void **state)
 {
 	struct fixture *f = *state;
 
-	(void)launch_fails(f, 404, ATT_1, "not_found");
+	launch_fails(f, 404, ATT_1, "not_found");
 	(void)record_event(f, 101);
-	(void)launch_fails(f, 101, ATT_1, "refused"); /* seen */
+	launch_fails(f, 101, ATT_1, "refused"); /* seen */
 	(void)admit_event(f, 101, "k");
 	sql_ok(f, "UPDATE events SET snapshot = NULL");
-	(void)launch_fails(f, 101, ATT_1, "refused");
+	launch_fails(f, 101, ATT_1, "refused");
 	assert_string_equal("it is not dispatchable",
 	    f->replies[f->reply_count - 1]->failed.text);
 	sql_ok(f, "UPDATE events SET snapshot = x''");
-	(void)launch_fails(f, 101, ATT_1, "refused");
+	launch_fails(f, 101, ATT_1, "refused");
 	assert_string_equal("it is not dispatchable",
 	    f->replies[f->reply_count - 1]->failed.text);
 	sql_ok(f, "UPDATE events SET snapshot = '{}', routed = 0");
-	(void)launch_fails(f, 101, ATT_1, "refused");
+	launch_fails(f, 101, ATT_1, "refused");
 	sql_put(f, "UPDATE events SET routed = 1, content_dropped = 1");
-	(void)launch_fails(f, 101, ATT_1, "refused");
+	launch_fails(f, 101, ATT_1, "refused");
 	sql_put(f, "UPDATE events SET content_dropped = 0");
-	(void)launch_fails(f, 101, "att_000000000000000000000O01", "refused");
+	launch_fails(f, 101, "att_000000000000000000000O01", "refused");
 	assert_int_equal(0, sql_int(f, "SELECT COUNT(*) FROM task_events"));
 	assert_string_equal("admitted", state_of(f, 101));
 	assert_string_not_equal("", launch(f, 101, ATT_1));
@@ -330,7 +311,7 @@ of_eight_launches_one_wins(void **state)
 		(void)fixture_setup(state);
 		f = *state;
 		(void)record_event(f, 102);
-		admitted(f, 101, "recording:1");
+		admit_new(f, 101, "recording:1");
 		before = f->reply_count;
 		eight_launch(f, order % 8, order < 8);
 		assert_one_launched(f, before, order % 8);
@@ -348,7 +329,7 @@ a_rollback_frees_the_event(void **state)
 	struct request q = {&m, ROLE_DISPATCHER, ""};
 	struct answer a;
 
-	admitted(f, 101, "k");
+	admit_new(f, 101, "k");
 	clock_stamp(f->l.now);
 	sql_ok(f, "BEGIN IMMEDIATE");
 	answer_init(&a);
@@ -384,7 +365,7 @@ no_event_is_named_twice(void **state)
 		ids += strcmp(info->fields[i].name, "event_id") == 0;
 	}
 	assert_int_equal(1, ids);
-	admitted(f, 101, "k");
+	admit_new(f, 101, "k");
 	(void)record_event(f, 102);
 	(void)admit_event(f, 102, "k");
 	(void)launch(f, 101, ATT_1);
@@ -403,7 +384,7 @@ a_launch_is_whole_or_not_at_all(void **state)
 	char before[64];
 	size_t i;
 
-	admitted(f, 101, "k");
+	admit_new(f, 101, "k");
 	(void)snprintf(before, sizeof(before), "%s",
 	    sql_get(f, "SELECT state || revision || updated_at FROM events"));
 	for (i = 0; i < sizeof(spoilers) / sizeof(spoilers[0]); i++) {
@@ -412,7 +393,7 @@ a_launch_is_whole_or_not_at_all(void **state)
 		    " SELECT RAISE(ABORT, 'spoilt'); END",
 		    spoilers[i]);
 		fixture_wait(1000);
-		(void)launch_fails(f, 101, ATT_1, "refused");
+		launch_fails(f, 101, ATT_1, "refused");
 		sql_ok(f, "DROP TRIGGER spoil");
 		assert_string_equal(before,
 		    sql_get(f,
@@ -437,9 +418,9 @@ a_record_is_launched_once(void **state)
 {
 	struct fixture *f = *state;
 
-	admitted(f, 101, "k");
+	admit_new(f, 101, "k");
 	(void)launch(f, 101, ATT_1);
-	(void)launch_fails(f, 101, ATT_2, "refused");
+	launch_fails(f, 101, ATT_2, "refused");
 }
 
 static void
@@ -447,13 +428,13 @@ a_launch_under_a_hold_is_held(void **state)
 {
 	struct fixture *f = *state;
 
-	admitted(f, 101, "k");
+	admit_new(f, 101, "k");
 	sql_ok(f,
 	    "INSERT INTO generations (cause, opened_by, opened_at)"
 	    " VALUES ('hold', 'me', 'o');"
 	    "INSERT INTO hold_marker VALUES (1, 1, 'hold', 'me', 'h')");
 	assert_false(startable(f, 0)->found);
-	(void)launch_fails(f, 101, ATT_1, "held");
+	launch_fails(f, 101, ATT_1, "held");
 	assert_string_equal("admitted", state_of(f, 101));
 }
 
@@ -463,7 +444,7 @@ handed_work_keeps_its_conversation_busy(void **state)
 {
 	struct fixture *f = *state;
 
-	admitted(f, 101, "k");
+	admit_new(f, 101, "k");
 	(void)record_event(f, 102);
 	(void)admit_event(f, 102, "k");
 	(void)launch(f, 101, ATT_1);
@@ -475,7 +456,7 @@ handed_work_keeps_its_conversation_busy(void **state)
 	assert_string_equal("dispatched", state_of(f, 101));
 	assert_string_equal("admitted", state_of(f, 102));
 	assert_false(startable(f, 0)->found);
-	(void)launch_fails(f, 102, ATT_2, "busy");
+	launch_fails(f, 102, ATT_2, "busy");
 	/* Once it is over, the next one goes. */
 	sql_ok(f, "UPDATE events SET state = 'completed' WHERE id = 101");
 	assert_int_equal(102, startable(f, 0)->event_id);
@@ -493,7 +474,7 @@ a_live_task_keeps_its_conversation_busy(void **state)
 	const char *token;
 	struct msg m;
 
-	admitted(f, 101, "k");
+	admit_new(f, 101, "k");
 	token = launch(f, 101, ATT_1);
 	(void)get_dispatch(f, token, 0, ATT_1);
 	(void)complete_dispatch(f, token, 101, "succeeded", ATT_1);
@@ -506,338 +487,16 @@ a_live_task_keeps_its_conversation_busy(void **state)
 	(void)fixture_get(f, &m, ROLE_INTAKE, "", MSG_VERDICT_IS);
 	assert_string_equal("admitted", state_of(f, 102));
 	assert_false(startable(f, 0)->found);
-	(void)launch_fails(f, 102, ATT_2, "busy");
+	launch_fails(f, 102, ATT_2, "busy");
 	/* A worker without its token is a worker still. */
 	clock_stamp(f->l.now);
 	assert_int_equal(1, task_supersede(&f->l, 1));
 	sql_reset_all(&f->l);
 	assert_false(startable(f, 0)->found);
-	(void)launch_fails(f, 102, ATT_2, "busy");
+	launch_fails(f, 102, ATT_2, "busy");
 	(void)end_attempt(f, ATT_1, "finished");
 	assert_int_equal(102, startable(f, 0)->event_id);
 	assert_string_not_equal("", launch(f, 102, ATT_2));
-}
-
-/* ---- tokens again ------------------------------------------------------ */
-
-static void
-a_repeated_launch_rekeys(void **state)
-{
-	struct fixture *f = *state;
-	const char *first, *second;
-
-	admitted(f, 101, "k");
-	first = launch(f, 101, ATT_1);
-	second = launch(f, 101, ATT_1);
-	assert_string_not_equal("", second);
-	assert_string_not_equal(first, second);
-	assert_failed(get_dispatch(f, first, 0, ATT_1), "task_token_refused");
-	assert_int_equal(
-	    MSG_INSTRUCTION, get_dispatch(f, second, 0, ATT_1)->type);
-	assert_int_equal(1, sql_int(f, "SELECT COUNT(*) FROM tasks"));
-	assert_int_equal(1, sql_int(f, "SELECT rekeys FROM tasks"));
-	/* Also under a newer configuration: it is launched already. */
-	f->config->generation = 2;
-	fixture_config_changed(f);
-	assert_string_not_equal("", launch(f, 101, ATT_1));
-}
-
-static void
-a_launch_is_not_repeated_once_it_runs(void **state)
-{
-	struct fixture *f = *state;
-
-	admitted(f, 101, "k");
-	admitted(f, 102, "l");
-	(void)launch(f, 101, ATT_1);
-	(void)launch_fails(f, 102, ATT_1, "refused"); /* another's id */
-	run_attempt(f, ATT_1, 4242);
-	(void)launch_fails(f, 101, ATT_1, "refused");
-	(void)end_attempt(f, ATT_1, "finished");
-	(void)launch_fails(f, 101, ATT_1, "refused");
-}
-
-static struct msg *
-rekey(struct fixture *f, const char *attempt)
-{
-	struct msg m = {.type = MSG_REKEY};
-
-	m.rekey.attempt = attempt;
-	return fixture_ask(f, &m, ROLE_DISPATCHER, "");
-}
-
-static void
-the_last_rekey_wins(void **state)
-{
-	struct fixture *f = *state;
-	const char *first, *second, *third;
-
-	admitted(f, 101, "k");
-	first = launch(f, 101, ATT_1);
-	run_attempt(f, ATT_1, 4242);
-	second = token_read(&rekey(f, ATT_1)->rekeyed.token);
-	third = token_read(&rekey(f, ATT_1)->rekeyed.token);
-	assert_failed(get_dispatch(f, first, 0, ATT_1), "task_token_refused");
-	assert_failed(get_dispatch(f, second, 0, ATT_1), "task_token_refused");
-	assert_int_equal(
-	    MSG_INSTRUCTION, get_dispatch(f, third, 0, ATT_1)->type);
-	assert_int_equal(2, sql_int(f, "SELECT rekeys FROM tasks"));
-}
-
-static void
-only_a_live_task_is_rekeyed(void **state)
-{
-	struct fixture *f = *state;
-
-	assert_failed(rekey(f, ATT_1), "not_found");
-	admitted(f, 101, "k");
-	(void)launch(f, 101, ATT_1);
-	assert_int_equal(1, task_supersede(&f->l, 1));
-	sql_reset_all(&f->l);
-	assert_failed(rekey(f, ATT_1), "refused");
-	(void)end_attempt(f, ATT_1, "finished");
-	assert_failed(rekey(f, ATT_1), "refused");
-}
-
-static struct msg *
-take_over(struct fixture *f, const char *attempt)
-{
-	struct msg m = {.type = MSG_TAKE_OVER};
-
-	m.take_over.attempt = attempt;
-	return fixture_ask(f, &m, ROLE_SUPERVISOR, "");
-}
-
-/* From then on nobody but the operator gets another token. */
-static void
-a_task_taken_over_is_not_rekeyed(void **state)
-{
-	struct fixture *f = *state;
-	const char *first, *second, *third;
-	struct msg *taken;
-
-	admitted(f, 101, "k");
-	first = launch(f, 101, ATT_1);
-	run_attempt(f, ATT_1, 4242);
-	assert_string_equal("", sql_get(f, "SELECT taken_at FROM tasks"));
-	taken = take_over(f, ATT_1);
-	assert_int_equal(MSG_TAKEN_OVER, taken->type);
-	assert_int_equal(1, taken->taken_over.task_id);
-	second = token_read(&taken->taken_over.token);
-	assert_failed(get_dispatch(f, first, 0, ATT_1), "task_token_refused");
-	assert_failed(rekey(f, ATT_1), "refused");
-	assert_int_equal(
-	    MSG_INSTRUCTION, get_dispatch(f, second, 0, ATT_1)->type);
-	third = token_read(&take_over(f, ATT_1)->taken_over.token);
-	assert_failed(get_dispatch(f, second, 0, ATT_1), "task_token_refused");
-	assert_int_equal(
-	    MSG_INSTRUCTION, get_dispatch(f, third, 0, ATT_1)->type);
-	assert_int_equal(2, sql_int(f, "SELECT rekeys FROM tasks"));
-	sql_refused(f, "UPDATE tasks SET taken_at = NULL");
-	sql_refused(f, "UPDATE tasks SET taken_at = 'later'");
-}
-
-/* Without a worker there is nothing to take over, and after its end. */
-static void
-only_a_running_attempt_is_taken_over(void **state)
-{
-	struct fixture *f = *state;
-
-	assert_failed(take_over(f, ATT_1), "not_found");
-	admitted(f, 101, "k");
-	(void)launch(f, 101, ATT_1);
-	assert_failed(take_over(f, ATT_1), "refused");
-	assert_int_equal(MSG_REKEYED, rekey(f, ATT_1)->type);
-	run_attempt(f, ATT_1, 4242);
-	assert_int_equal(1, task_supersede(&f->l, 1));
-	sql_reset_all(&f->l);
-	assert_failed(take_over(f, ATT_1), "refused");
-	(void)end_attempt(f, ATT_1, "finished");
-	assert_failed(take_over(f, ATT_1), "refused");
-}
-
-/* ---- an attempt -------------------------------------------------------- */
-
-static void
-running_is_said_once(void **state)
-{
-	struct fixture *f = *state;
-	struct msg m = {.type = MSG_RUNNING};
-
-	admitted(f, 101, "k");
-	(void)launch(f, 101, ATT_1);
-	fixture_forget(f);
-	m.running = (struct msg_running){ATT_1, 4242, 4242, 77, "session"};
-	assert_true(
-	    fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_DONE)->done.changed);
-	assert_string_equal("{\"type\":\"dispatch\",\"task_id\":1,"
-			    "\"attempt_id\":\"" ATT_1 "\","
-			    "\"state\":\"running\"}",
-	    f->lines[0]);
-	assert_false(
-	    fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_DONE)->done.changed);
-	assert_int_equal(1, f->line_count);
-	m.running.pid = 4243;
-	assert_failed(fixture_ask(f, &m, ROLE_DISPATCHER, ""), "refused");
-	(void)end_attempt(f, ATT_1, "finished");
-	m.running.pid = 4242;
-	assert_failed(fixture_ask(f, &m, ROLE_DISPATCHER, ""), "refused");
-	m.running.attempt = ATT_2;
-	assert_failed(fixture_ask(f, &m, ROLE_DISPATCHER, ""), "not_found");
-}
-
-static void
-an_identity_is_what_was_recorded(void **state)
-{
-	struct fixture *f = *state;
-	struct msg m = {.type = MSG_IDENTITY}, *is;
-
-	m.identity.attempt = ATT_1;
-	is = fixture_get(f, &m, ROLE_SUPERVISOR, "", MSG_IDENTITY_IS);
-	assert_false(is->identity_is.found);
-	admitted(f, 101, "k");
-	(void)launch(f, 101, ATT_1);
-	is = fixture_get(f, &m, ROLE_SUPERVISOR, "", MSG_IDENTITY_IS);
-	assert_true(is->identity_is.found);
-	assert_int_equal(0, is->identity_is.pid);
-	run_attempt(f, ATT_1, 4242);
-	is = fixture_get(f, &m, ROLE_SUPERVISOR, "", MSG_IDENTITY_IS);
-	assert_string_equal("running", is->identity_is.state);
-	assert_int_equal(4242, is->identity_is.pid);
-	assert_int_equal(4711, is->identity_is.started_ticks);
-	assert_string_equal(f->l.boot_id, is->identity_is.boot_id);
-	assert_string_equal(f->l.run_id, is->identity_is.run_id);
-}
-
-static void
-refusals_are_numbered(void **state)
-{
-	struct fixture *f = *state;
-	struct msg m = {.type = MSG_REFUSAL}, end;
-
-	admitted(f, 101, "k");
-	(void)launch(f, 101, ATT_1);
-	m.refusal = (struct msg_refusal){ATT_1, 1};
-	assert_true(
-	    fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_DONE)->done.changed);
-	assert_false(
-	    fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_DONE)->done.changed);
-	m.refusal.number = 2;
-	(void)fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_DONE);
-	end = end_of(ATT_1, "finished");
-	end.end.refusals = 3;
-	(void)fixture_get(f, &end, ROLE_DISPATCHER, "", MSG_ENDED);
-	assert_int_equal(5, sql_int(f, "SELECT refusals FROM attempts"));
-	m.refusal.number = 9;
-	(void)fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_DONE);
-	assert_int_equal(5, sql_int(f, "SELECT refusals FROM attempts"));
-}
-
-static void
-progress_is_stamped_while_it_lives(void **state)
-{
-	struct fixture *f = *state;
-	struct msg m = {.type = MSG_PROGRESS};
-
-	m.progress.attempt = ATT_1;
-	assert_failed(fixture_ask(f, &m, ROLE_DISPATCHER, ""), "not_found");
-	admitted(f, 101, "k");
-	(void)launch(f, 101, ATT_1);
-	fixture_wait(5000);
-	(void)fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_DONE);
-	assert_string_equal("2026-01-05T09:00:05.000000000Z",
-	    sql_get(f, "SELECT progress_at FROM attempts"));
-	(void)end_attempt(f, ATT_1, "finished");
-	fixture_wait(5000);
-	assert_false(
-	    fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_DONE)->done.changed);
-	assert_string_equal("2026-01-05T09:00:05.000000000Z",
-	    sql_get(f, "SELECT progress_at FROM attempts"));
-}
-
-static void
-live_attempts_come_in_launch_order(void **state)
-{
-	struct fixture *f = *state;
-	struct msg m = {.type = MSG_NEXT_LIVE}, *live;
-
-	admitted(f, 101, "k");
-	admitted(f, 102, "l");
-	sql_ok(f,
-	    "UPDATE events SET route = '" OTHER_ROUTE "', bucket_id ="
-	    " 11 WHERE id = 102");
-	assert_string_not_equal("", launch(f, 101, ATT_2));
-	assert_string_not_equal("", launch(f, 102, ATT_1));
-	live = fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_LIVE);
-	assert_string_equal(ATT_2, live->live.attempt);
-	assert_int_equal(PROJECT, live->live.project_id);
-	m.next_live.after_task = live->live.task_id;
-	live = fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_LIVE);
-	assert_string_equal(ATT_1, live->live.attempt);
-	assert_int_equal(OTHER_PROJECT, live->live.project_id);
-	(void)end_attempt(f, ATT_1, "finished");
-	live = fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_LIVE);
-	assert_false(live->live.found);
-}
-
-/* T7, T8: an unknown task is an error; the first stamp stands. */
-static void
-superseding_gives_back_what_nobody_saw(void **state)
-{
-	struct fixture *f = *state;
-	const char *token;
-
-	assert_int_equal(0, task_supersede(&f->l, 404));
-	sql_reset_all(&f->l);
-	admitted(f, 101, "k");
-	(void)record_event(f, 102);
-	(void)admit_event(f, 102, "k");
-	(void)record_event(f, 103);
-	(void)admit_event(f, 103, "k");
-	token = launch(f, 101, ATT_1);
-	(void)get_dispatch(f, token, 103, ATT_1);
-	assert_string_equal("dispatched", state_of(f, 102));
-	clock_stamp(f->l.now);
-	assert_int_equal(1, task_supersede(&f->l, 1));
-	sql_reset_all(&f->l);
-	assert_string_equal("dispatched", state_of(f, 101)); /* exposed */
-	assert_string_equal("admitted", state_of(f, 102));
-	assert_string_equal("dispatched", state_of(f, 103)); /* pulled */
-	fixture_wait(1000);
-	clock_stamp(f->l.now);
-	assert_int_equal(1, task_supersede(&f->l, 1));
-	sql_reset_all(&f->l);
-	assert_string_equal("2026-01-05T09:00:00.000000000Z",
-	    sql_get(f, "SELECT superseded_at FROM tasks"));
-	assert_int_equal(3,
-	    sql_int(f,
-		"SELECT COUNT(*) FROM task_events"
-		" WHERE retired_at = '2026-01-05T09:00:00.000000000Z'"));
-}
-
-/* Held is published and nothing else: the attempt stays what it was. */
-static void
-a_held_tree_is_a_line(void **state)
-{
-	struct fixture *f = *state;
-	struct msg m = {.type = MSG_TREE_HELD};
-
-	(void)record_event(f, 1);
-	(void)admit_event(f, 1, "recording:1");
-	(void)launch(f, 1, ATT_1);
-	run_attempt(f, ATT_1, 4242);
-	fixture_forget(f);
-	m.tree_held.attempt = ATT_1;
-	(void)fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_DONE);
-	assert_int_equal(1, f->line_count);
-	assert_string_equal("{\"type\":\"dispatch\",\"task_id\":1,"
-			    "\"attempt_id\":\"" ATT_1 "\","
-			    "\"state\":\"running\",\"stop_reason\":\"held\"}",
-	    f->lines[0]);
-	assert_string_equal("running",
-	    sql_get(f, "SELECT state FROM attempts WHERE id = '%s'", ATT_1));
-	m.tree_held.attempt = ATT_2;
-	assert_failed(fixture_ask(f, &m, ROLE_DISPATCHER, ""), "not_found");
 }
 
 int
@@ -847,7 +506,6 @@ main(void)
 	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 #define T(traps, name) TRAP(traps, name, fixture_setup, fixture_teardown)
 	static const struct CMUnitTest tests[] = {
-	    TEST(a_held_tree_is_a_line),
 	    TEST(the_oldest_of_each_conversation_is_startable),
 	    TEST(a_queued_record_starts_when_its_conversation_is_free),
 	    T("T11 I2", nothing_overtakes_an_older_admitted_record),
@@ -867,18 +525,6 @@ main(void)
 	    TEST(a_launch_under_a_hold_is_held),
 	    T("T9 I2", handed_work_keeps_its_conversation_busy),
 	    T("T12 T13 I2", a_live_task_keeps_its_conversation_busy),
-	    TEST(a_repeated_launch_rekeys),
-	    TEST(a_launch_is_not_repeated_once_it_runs),
-	    TEST(the_last_rekey_wins),
-	    TEST(only_a_live_task_is_rekeyed),
-	    TEST(a_task_taken_over_is_not_rekeyed),
-	    TEST(only_a_running_attempt_is_taken_over),
-	    TEST(running_is_said_once),
-	    TEST(an_identity_is_what_was_recorded),
-	    TEST(refusals_are_numbered),
-	    TEST(progress_is_stamped_while_it_lives),
-	    TEST(live_attempts_come_in_launch_order),
-	    T("T7 T8", superseding_gives_back_what_nobody_saw),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
