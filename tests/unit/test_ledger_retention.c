@@ -10,55 +10,8 @@
 
 #include <cmocka.h>
 
-#include "ledger/retention.h"
-#include "tests/unit/ledger_fault.h"
-#include "tests/unit/ledger_fixture.h"
+#include "tests/unit/retention_scene.h"
 #include "tests/unit/trap.h"
-
-#define HOUR_MS (INT64_C(3600) * 1000)
-#define DAY_MS (24 * HOUR_MS)
-#define KEEP_DISCARDED (30 * DAY_MS)
-#define KEEP_COMPLETED (90 * DAY_MS)
-
-static int
-setup(void **state)
-{
-	struct fixture *f;
-
-	memset(&fault, 0, sizeof(fault));
-	(void)fixture_setup(state);
-	f = *state;
-	f->config->keep_discarded_ms = KEEP_DISCARDED;
-	f->config->keep_completed_ms = KEEP_COMPLETED;
-	return 0;
-}
-
-/* To three o'clock, DAYS after the first morning. */
-static void
-wait_night(int days)
-{
-	fixture_wait(days * DAY_MS - 6 * HOUR_MS);
-}
-
-/* The whole of a night's work, whatever the hour: how many were cleared. */
-static int64_t
-night(struct fixture *f)
-{
-	struct retention r = {0};
-	enum retention_step step;
-
-	while ((step = retention_step(&f->l, &r)) == RETENTION_MORE)
-		;
-	assert_int_equal(RETENTION_OVER, step);
-	return sql_int(f, "SELECT cleared FROM retention");
-}
-
-static void
-discarded(struct fixture *f, int64_t id)
-{
-	(void)record_event(f, id);
-	(void)refuse_event(f, id, "discarded", "not_addressed");
-}
 
 /* Launched, pulled and reported; its attempt lives on. Returns the token. */
 static const char *
@@ -88,10 +41,10 @@ a_live_task_keeps_its_content(void **state)
 
 	(void)completed(f, 11, ATT_1);
 	wait_night(200);
-	assert_int_equal(0, night(f));
+	assert_int_equal(0, retention_night(f));
 	assert_int_equal(0, is_dropped(f, 11));
 	(void)end_attempt(f, ATT_1, "lost");
-	assert_int_equal(1, night(f));
+	assert_int_equal(1, retention_night(f));
 	assert_int_equal(1, is_dropped(f, 11));
 }
 
@@ -116,7 +69,7 @@ the_cutoff_is_exact_for_both_states(void **state)
 	int64_t id;
 
 	for (id = 1; id <= 3; id++)
-		discarded(f, id);
+		discard_new(f, id);
 	(void)completed(f, 11, ATT_1);
 	(void)end_attempt(f, ATT_1, "finished");
 	(void)completed(f, 12, ATT_2);
@@ -127,7 +80,7 @@ the_cutoff_is_exact_for_both_states(void **state)
 	date(f, 3, -KEEP_DISCARDED, -1);
 	date(f, 11, -KEEP_COMPLETED, 0);
 	date(f, 12, -KEEP_COMPLETED, -1);
-	assert_int_equal(2, night(f));
+	assert_int_equal(2, retention_night(f));
 	assert_int_equal(0, is_dropped(f, 1));
 	assert_int_equal(0, is_dropped(f, 2));
 	assert_int_equal(1, is_dropped(f, 3));
@@ -141,16 +94,16 @@ what_has_no_setting_is_kept(void **state)
 {
 	struct fixture *f = *state;
 
-	discarded(f, 1);
+	discard_new(f, 1);
 	(void)completed(f, 11, ATT_1);
 	(void)end_attempt(f, ATT_1, "finished");
 	wait_night(3650);
 	f->config->keep_discarded_ms = 0;
-	assert_int_equal(1, night(f));
+	assert_int_equal(1, retention_night(f));
 	assert_int_equal(0, is_dropped(f, 1));
 	f->config->keep_discarded_ms = KEEP_DISCARDED;
 	f->config->keep_completed_ms = 0;
-	assert_int_equal(1, night(f));
+	assert_int_equal(1, retention_night(f));
 	assert_int_equal(1, is_dropped(f, 1));
 }
 
@@ -171,7 +124,7 @@ only_what_ended_is_dropped(void **state)
 		    " '%s', 'r', 'poll', 'x', 'x', 'x', 1, 1, 1, 'c', 's',"
 		    " '2020-01-01T00:00:00.000000000Z', '{}')",
 		    (int)i + 1, states[i]);
-	assert_int_equal(0, night(f));
+	assert_int_equal(0, retention_night(f));
 	assert_int_equal(0,
 	    sql_int(f,
 		"SELECT SUM(content_dropped) FROM "
@@ -191,7 +144,7 @@ a_waiting_redispatch_keeps_its_content(void **state)
 	    " '2026-01-05T10:00:00.000000000Z');"
 	    "UPDATE events SET redispatch_decision = 1");
 	wait_night(3650);
-	assert_int_equal(0, night(f));
+	assert_int_equal(0, retention_night(f));
 	assert_int_equal(0, is_dropped(f, 11));
 	(void)end_attempt(f, ATT_1, "finished");
 	assert_string_equal("admitted", state_of(f, 11));
@@ -264,7 +217,7 @@ a_tombstone_is_what_the_list_says(void **state)
 	sqlite3_stmt *columns;
 	int cleared = 0;
 
-	discarded(f, 1);
+	discard_new(f, 1);
 	sql_ok(f,
 	    "UPDATE events SET performed_by_id = 5, details = '{}',"
 	    " actor_type = 'p', visible_to_clients = 1, snapshot = '{}',"
@@ -281,7 +234,7 @@ a_tombstone_is_what_the_list_says(void **state)
 	(void)sqlite3_reset(columns);
 	wait_night(31);
 	sql_ok(f, "CREATE TEMP TABLE was AS SELECT * FROM events");
-	assert_int_equal(1, night(f));
+	assert_int_equal(1, retention_night(f));
 	while (sqlite3_step(columns) == SQLITE_ROW) {
 		const char *name = row_text(columns, 0);
 
@@ -308,9 +261,9 @@ a_tombstone_is_for_ever(void **state)
 	struct fixture *f = *state;
 	int id;
 
-	discarded(f, 1);
+	discard_new(f, 1);
 	wait_night(31);
-	assert_int_equal(1, night(f));
+	assert_int_equal(1, retention_night(f));
 	assert_false(record_event(f, 1));
 	assert_string_equal("discarded", state_of(f, 1));
 	assert_string_equal(
@@ -324,14 +277,14 @@ a_second_run_changes_nothing(void **state)
 {
 	struct fixture *f = *state;
 
-	discarded(f, 1);
+	discard_new(f, 1);
 	(void)completed(f, 11, ATT_1);
 	(void)end_attempt(f, ATT_1, "finished");
 	wait_night(365);
-	assert_int_equal(2, night(f));
+	assert_int_equal(2, retention_night(f));
 	sql_ok(f, "CREATE TEMP TABLE was AS SELECT * FROM events");
 	fixture_wait(DAY_MS);
-	assert_int_equal(0, night(f));
+	assert_int_equal(0, retention_night(f));
 	assert_int_equal(0,
 	    sql_int(f,
 		"SELECT COUNT(*) FROM (SELECT * FROM events"
@@ -415,7 +368,7 @@ a_dropped_record_is_not_redispatched(void **state)
 	(void)completed(f, 11, ATT_1);
 	(void)end_attempt(f, ATT_1, "finished");
 	wait_night(365);
-	assert_int_equal(1, night(f));
+	assert_int_equal(1, retention_night(f));
 	m.redispatch = (struct msg_redispatch){NONCE_1, "local:ann", 11};
 	reply = fixture_ask(f, &m, ROLE_SUPERVISOR, "");
 	assert_failed(reply, "refused");
@@ -431,239 +384,12 @@ a_dropped_record_is_not_redispatched(void **state)
 	    " WHERE id = 11");
 }
 
-/* ---- when -------------------------------------------------------------- */
-
-static int64_t
-due_in_ms(struct fixture *f)
-{
-	struct retention r;
-
-	assert_int_equal(0, retention_plan(&f->l, &r));
-	return r.due_ns == INT64_MAX ? -1
-				     : (r.due_ns - clock_wall_ns()) / 1000000;
-}
-
-/* At three; a ledger born this morning has missed nothing. */
-static void
-it_runs_at_night(void **state)
-{
-	struct fixture *f = *state;
-	struct retention r;
-
-	assert_int_equal(18 * HOUR_MS, due_in_ms(f));
-	assert_int_equal(0, retention_plan(&f->l, &r));
-	fixture_wait(18 * HOUR_MS - 1);
-	assert_int_equal(RETENTION_WAITS, retention_step(&f->l, &r));
-	assert_int_equal(0, sql_int(f, "SELECT COUNT(*) FROM retention"));
-	fixture_wait(1);
-	assert_int_equal(RETENTION_OVER, retention_step(&f->l, &r));
-	assert_int_equal(RETENTION_WAITS, retention_step(&f->l, &r));
-	assert_string_equal("2026-01-06T03:00:00.000000000Z",
-	    sql_get(f, "SELECT ran_at FROM retention"));
-	assert_int_equal(DAY_MS, due_in_ms(f));
-}
-
-static void
-a_missed_night_is_made_up_for(void **state)
-{
-	struct fixture *f = *state;
-
-	fixture_wait(17 * HOUR_MS);
-	assert_int_equal(1 * HOUR_MS, due_in_ms(f));
-	fixture_wait(3 * HOUR_MS); /* five o'clock */
-	assert_int_equal(-2 * HOUR_MS, due_in_ms(f));
-	(void)night(f);
-	fixture_restart(f);
-	assert_int_equal(22 * HOUR_MS, due_in_ms(f));
-	fixture_wait(40 * HOUR_MS);
-	assert_true(due_in_ms(f) < 0);
-}
-
-/* A run of tomorrow's was dated by a wrong clock. */
-static void
-a_clock_set_back_hinders_nothing(void **state)
-{
-	struct fixture *f = *state;
-
-	sql_ok(f,
-	    "INSERT INTO retention VALUES (1,"
-	    " '2099-01-01T03:00:00.000000000Z', 0)");
-	assert_true(due_in_ms(f) <= 0);
-	(void)night(f);
-	assert_int_equal(18 * HOUR_MS, due_in_ms(f));
-}
-
-static void
-without_a_setting_it_never_runs(void **state)
-{
-	struct fixture *f = *state;
-
-	fixture_wait(DAY_MS);
-	assert_true(due_in_ms(f) <= 0);
-	f->config->readable = false;
-	assert_int_equal(-1, due_in_ms(f));
-	f->config->readable = true;
-	f->config->keep_completed_ms = f->config->keep_discarded_ms = 0;
-	assert_int_equal(-1, due_in_ms(f));
-	f->l.config = NULL;
-	assert_int_equal(-1, due_in_ms(f));
-}
-
-/* ---- in batches -------------------------------------------------------- */
-
-static void
-many_discarded(struct fixture *f, int count)
-{
-	sql_put(f,
-	    "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n"
-	    " WHERE i < %d) INSERT INTO events (id, state, reason, lane,"
-	    " event_type, kind, action, bucket_id, creator_id, recording_id,"
-	    " created_at, seen_at, updated_at) SELECT i, 'discarded', 'r',"
-	    " 'poll', 'x', 'x', 'x', 1, 1, 1, 'c', 's',"
-	    " '2020-01-01T00:00:00.000000000Z' FROM n",
-	    count);
-}
-
-static int64_t
-dropped(struct fixture *f)
-{
-	return sql_int(f,
-	    "SELECT COUNT(*) FROM events"
-	    " WHERE content_dropped = 1");
-}
-
-/* Between two batches the ledger answers, and has no transaction open. */
-static void
-a_batch_is_a_transaction(void **state)
-{
-	struct fixture *f = *state;
-	struct retention r = {0};
-
-	many_discarded(f, 2 * RETENTION_BATCH + 1);
-	assert_int_equal(RETENTION_MORE, retention_step(&f->l, &r));
-	assert_int_equal(RETENTION_BATCH, dropped(f));
-	assert_true(sqlite3_get_autocommit(f->l.db) != 0);
-	assert_true(record_event(f, 1000));
-	assert_int_equal(RETENTION_MORE, retention_step(&f->l, &r));
-	assert_int_equal(0, sql_int(f, "SELECT COUNT(*) FROM retention"));
-	assert_int_equal(RETENTION_OVER, retention_step(&f->l, &r));
-	assert_int_equal(2 * RETENTION_BATCH + 1, dropped(f));
-	assert_int_equal(2 * RETENTION_BATCH + 1,
-	    sql_int(f, "SELECT cleared FROM retention"));
-}
-
-/* Killed between two, it is still owed. */
-static void
-a_run_cut_short_goes_on(void **state)
-{
-	struct fixture *f = *state;
-	struct retention r;
-
-	many_discarded(f, 2 * RETENTION_BATCH);
-	fixture_wait(DAY_MS);
-	assert_int_equal(0, retention_plan(&f->l, &r));
-	assert_int_equal(RETENTION_MORE, retention_step(&f->l, &r));
-	fixture_restart(f);
-	assert_true(due_in_ms(f) <= 0);
-	(void)night(f);
-	assert_int_equal(2 * RETENTION_BATCH, dropped(f));
-}
-
-/* Full: nothing of the batch counts, and the next night tries again. */
-static void
-a_full_disk_costs_a_night(void **state)
-{
-	struct fixture *f = *state;
-	struct retention r = {0};
-
-	many_discarded(f, 10);
-	sql_ok(f,
-	    "CREATE TEMP TRIGGER full BEFORE INSERT ON main.retention"
-	    " BEGIN SELECT RAISE(ABORT, 'full'); END");
-	assert_int_equal(RETENTION_FAILED, retention_step(&f->l, &r));
-	assert_int_equal(0, dropped(f));
-	assert_true(sqlite3_get_autocommit(f->l.db) != 0);
-	assert_int_equal(18 * HOUR_MS, (r.due_ns - clock_wall_ns()) / 1000000);
-	assert_int_equal(RETENTION_WAITS, retention_step(&f->l, &r));
-	sql_ok(f, "DROP TRIGGER full");
-	fixture_wait(18 * HOUR_MS);
-	assert_int_equal(RETENTION_OVER, retention_step(&f->l, &r));
-	assert_int_equal(10, dropped(f));
-}
-
-static void
-a_failed_commit_is_unknown(void **state)
-{
-	struct fixture *f = *state;
-	struct retention r = {0};
-
-	many_discarded(f, 10);
-	fault = (struct fault){
-	    .at = FAULT_SYNC, .count = 1, .rc = SQLITE_IOERR_FSYNC};
-	assert_int_equal(RETENTION_UNKNOWN, retention_step(&f->l, &r));
-	assert_int_equal(1, fault.hits);
-}
-
-/* ---- what is seen of it ------------------------------------------------ */
-
-static void
-status_tells_when_and_how_many(void **state)
-{
-	static const char told[] =
-	    "\"retention\":{\"ran_at\":\"2026-02-05T03:00:00.000000000Z\","
-	    "\"cleared\":1}";
-	struct fixture *f = *state;
-	struct msg m = {.type = MSG_QUERY}, *reply;
-
-	discarded(f, 1);
-	wait_night(31);
-	(void)night(f);
-	m.query.what = "status";
-	reply = fixture_get(f, &m, ROLE_SUPERVISOR, "", MSG_ANSWER);
-	assert_non_null(memmem(reply->answer.json.bytes, reply->answer.json.len,
-	    told, sizeof(told) - 1));
-}
-
-/* By the index that holds only what could be dropped. */
-static void
-it_is_found_by_its_index(void **state)
-{
-	static const struct {
-		enum stmt stmt;
-		const char *index;
-	} plans[] = {
-	    {STMT_DROP_DISCARDED, "events_discarded (updated_at<?)"},
-	    {STMT_DROP_COMPLETED, "events_completed (updated_at<?)"},
-	};
-	struct fixture *f = *state;
-	sqlite3_stmt *plan;
-	char *explain;
-	size_t i;
-	bool found;
-
-	for (i = 0; i < sizeof(plans) / sizeof(plans[0]); i++) {
-		explain = sqlite3_mprintf(
-		    "EXPLAIN QUERY PLAN %s", sql_text(plans[i].stmt));
-		assert_int_equal(SQLITE_OK,
-		    sqlite3_prepare_v2(f->l.db, explain, -1, &plan, NULL));
-		found = false;
-		while (sqlite3_step(plan) == SQLITE_ROW) {
-			assert_null(strstr(row_text(plan, 3), "SCAN"));
-			found |=
-			    strstr(row_text(plan, 3), plans[i].index) != NULL;
-		}
-		assert_true(found);
-		(void)sqlite3_finalize(plan);
-		sqlite3_free(explain);
-	}
-}
-
 int
 main(void)
 {
 #define TEST(name) \
-	cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
-#define PROVES(traps, name) TRAP(traps, name, setup, fixture_teardown)
+	cmocka_unit_test_setup_teardown(name, retention_setup, fixture_teardown)
+#define PROVES(traps, name) TRAP(traps, name, retention_setup, fixture_teardown)
 	static const struct CMUnitTest tests[] = {
 	    TEST(the_cutoff_is_exact_for_both_states),
 	    TEST(what_has_no_setting_is_kept),
@@ -677,18 +403,7 @@ main(void)
 	    PROVES("T40", dropped_content_is_not_dispatchable),
 	    PROVES("T13", the_conversation_of_a_live_task_stays_busy),
 	    TEST(a_dropped_record_is_not_redispatched),
-	    TEST(it_runs_at_night),
-	    TEST(a_missed_night_is_made_up_for),
-	    TEST(a_clock_set_back_hinders_nothing),
-	    TEST(without_a_setting_it_never_runs),
-	    TEST(a_batch_is_a_transaction),
-	    TEST(a_run_cut_short_goes_on),
-	    TEST(a_full_disk_costs_a_night),
-	    TEST(a_failed_commit_is_unknown),
-	    TEST(status_tells_when_and_how_many),
-	    TEST(it_is_found_by_its_index),
 	};
 
-	fault_register();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
