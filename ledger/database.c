@@ -266,28 +266,25 @@ database_open(struct ledger *l, const char *dir, open_progress progress,
  * alone. To prove that by a lock it would have to write, so it takes none, and
  * what was read counts if the files are still as they were (database_stands).
  */
-static struct files_state looked_at;
 static const struct pragma alone_pragmas[] = {
     {"PRAGMA locking_mode = EXCLUSIVE", "PRAGMA locking_mode", "exclusive"},
 };
 
-static bool
-is_read_alone(void)
-{
-	return looked_at.wal.bytes != 0 && looked_at.shm.id.ino == 0;
-}
-
 static char *
-readonly_uri(const char *dir)
+readonly_uri(struct ledger *l, const char *dir)
 {
 	const char *how = "readonly_shm=1";
+	struct files_state now;
 	char *uri;
 
-	files_look(dir, &looked_at);
-	if (looked_at.wal.bytes == 0)
+	files_look(dir, &now);
+	if (now.wal.bytes == 0) {
 		how = "immutable=1";
-	else if (is_read_alone())
+	} else if (now.shm.id.ino == 0) {
 		how = "vfs=unix-none";
+		l->alone = xmalloc(sizeof(*l->alone));
+		*l->alone = now;
+	}
 	(void)xasprintf(&uri, "file:%s/" DATABASE_NAME "?mode=ro&%s", dir, how);
 	return uri;
 }
@@ -297,7 +294,7 @@ readonly_handle(struct ledger *l, const char *dir, const struct file_id *file,
     struct error *e)
 {
 	enum open_result result;
-	char *uri = readonly_uri(dir), *path;
+	char *uri = readonly_uri(l, dir), *path;
 
 	(void)xasprintf(&path, "%s/" DATABASE_NAME, dir);
 	result = handle_open(l, uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, e);
@@ -307,7 +304,7 @@ readonly_handle(struct ledger *l, const char *dir, const struct file_id *file,
 	if (result == OPEN_OK)
 		(void)sqlite3_db_config(
 		    l->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-	if (result == OPEN_OK && is_read_alone())
+	if (result == OPEN_OK && l->alone != NULL)
 		result = pragmas_set(l, PRAGMAS(alone_pragmas), e);
 	free(path);
 	free(uri);
@@ -351,14 +348,14 @@ database_open_readonly(struct ledger *l, const char *dir, struct error *e)
 }
 
 int
-database_stands(const char *dir, struct error *e)
+database_stands(const struct ledger *l, const char *dir, struct error *e)
 {
 	struct files_state now;
 
-	if (!is_read_alone())
+	if (l->alone == NULL)
 		return 0;
 	files_look(dir, &now);
-	if (files_equal(&now, &looked_at))
+	if (files_equal(&now, l->alone))
 		return 0;
 	return error_set(
 	    e, "%s: somebody opened the ledger meanwhile", log_safe(dir));
@@ -371,6 +368,7 @@ database_close(struct ledger *l)
 		is_open = false;
 	sql_finalize(l);
 	(void)sqlite3_close(l->db);
+	free(l->alone);
 	memset(l, 0, sizeof(*l));
 }
 

@@ -43,11 +43,11 @@ enum open_result database_open(struct ledger *l, const char *dir,
 enum open_result database_open_readonly(
     struct ledger *l, const char *dir, struct error *e);
 /*
- * Of a ledger that is open to look, once what is wanted of it was read: is
- * that one moment of it? -1 with E: somebody began to write where nobody
+ * Of a ledger that is open to look in DIR, once what is wanted of it was read:
+ * is that one moment of it? -1 with E: somebody began to write where nobody
  * could be kept from it, and it is to be read again.
  */
-int database_stands(const char *dir, struct error *e);
+int database_stands(const struct ledger *l, const char *dir, struct error *e);
 
 void database_close(struct ledger *l);
 

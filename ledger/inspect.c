@@ -114,7 +114,7 @@ answer_question(struct ledger *l, const struct question *q)
 	case QUERY_ERROR:
 		return complain(EXIT_STORAGE, &l->error);
 	}
-	if (database_stands(q->dir, &e) == -1) {
+	if (database_stands(l, q->dir, &e) == -1) {
 		free(json);
 		return complain(EXIT_STORAGE, &e);
 	}

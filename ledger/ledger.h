@@ -67,6 +67,8 @@ struct ledger {
 	int rc;             /* of the first statement that failed, */
 	struct error error; /* and what SQLite said of it */
 	int64_t wal_bytes;  /* as of the last commit */
+	/* Read where no lock is: how the files were then. Else NULL; owned. */
+	struct files_state *alone;
 
 	const struct config *config; /* newest whole generation, or NULL */
 	char boot_id[37];

@@ -129,7 +129,7 @@ a_wal_alone_is_read_and_left(void **state)
 	open_looking(&l);
 	assert_int_equal(QUERY_OK, query_json(&l, "events", 0, 0, &json));
 	assert_non_null(strstr(json, "\"event_id\":101"));
-	assert_int_equal(0, database_stands(dir, &e));
+	assert_int_equal(0, database_stands(&l, dir, &e));
 	database_close(&l);
 	after = contents();
 	assert_string_equal(before, after);
@@ -169,14 +169,14 @@ who_comes_meanwhile_is_noticed(void **state)
 
 	open_looking(&l);
 	assert_int_equal(SQLITE_OK, sqlite3_open(file, &db));
-	assert_int_equal(0, database_stands(dir, &e));
+	assert_int_equal(0, database_stands(&l, dir, &e));
 	assert_int_equal(SQLITE_OK,
 	    sqlite3_exec(db, "SELECT * FROM gaps", NULL, NULL, NULL));
-	assert_int_equal(-1, database_stands(dir, &e));
+	assert_int_equal(-1, database_stands(&l, dir, &e));
 	assert_non_null(strstr(e.text, "meanwhile"));
 	(void)sqlite3_close(db);
 	/* And gone again, with its -shm; what it closed was checkpointed. */
-	assert_int_equal(-1, database_stands(dir, &e));
+	assert_int_equal(-1, database_stands(&l, dir, &e));
 	database_close(&l);
 }
 
@@ -198,7 +198,7 @@ beside_a_shm_it_stands(void **state)
 		"INSERT INTO gaps (detected_at, class)"
 		" VALUES ('d', 'retention')",
 		NULL, NULL, NULL));
-	assert_int_equal(0, database_stands(dir, &e));
+	assert_int_equal(0, database_stands(&l, dir, &e));
 	database_close(&l);
 	(void)sqlite3_close(db);
 }
