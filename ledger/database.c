@@ -357,8 +357,9 @@ database_stands(const struct ledger *l, const char *dir, struct error *e)
 	files_look(dir, &now);
 	if (files_equal(&now, l->alone))
 		return 0;
-	return error_set(
-	    e, "%s: somebody opened the ledger meanwhile", log_safe(dir));
+	return error_set(e,
+	    "%s: somebody opened the ledger meanwhile; ask again",
+	    log_safe(dir));
 }
 
 void
