@@ -363,6 +363,9 @@ def test_interrupt(session):
     events = agent.read_until("control_response")
     assert events[-1]["response"]["request_id"] == "r1"
     assert agent.read_until("result")[-1]["subtype"] == "error_during_execution"
+    # The server is ended by a signal: before that it is to have read this.
+    harness.wait_for(lambda: agent.received()[-1]["method"]
+                     == "notifications/cancelled", what="the cancellation")
     assert agent.close()[0] == 0
     last = agent.received()[-1]
     assert last["method"] == "notifications/cancelled"
