@@ -15,7 +15,7 @@ struct work {
 	struct admission *admission; /* NULL: this place is free */
 	int64_t event_id;
 	struct decision *decision; /* NULL once decided */
-	bool is_blocked;           /* by its verdict */
+	bool is_blocked;           /* by its verdict, or still */
 };
 
 struct admission {
@@ -93,9 +93,13 @@ verdict_answered(struct peer *ledger, struct msg *reply, void *arg)
 		    log_safe(reply->failed.text));
 	else
 		backlog_told(&a->in->backlog, reply->verdict_is.depth);
-	if (reply->type != MSG_FAILED && !reply->verdict_is.applied)
+	if (reply->type != MSG_FAILED && !reply->verdict_is.applied) {
 		log_debug(
 		    "event %" PRId64 ": was decided already", w->event_id);
+		/* Or a person wants it decided anew, from what is so now. */
+		w->is_blocked |=
+		    strcmp(reply->verdict_is.state, "blocked") == 0;
+	}
 	/* When it is tried again is told at the end of a walk. */
 	if (w->is_blocked)
 		walk_back(a, w->event_id);
@@ -133,6 +137,7 @@ work_begin(struct admission *a, const struct msg_undecided *u)
 	struct pointer p = {
 	    .event_id = u->event_id,
 	    .revision = u->revision,
+	    .rerun = u->rerun,
 	    .event_type = u->event_type,
 	    .bucket_id = u->bucket_id,
 	    .recording_id = u->recording_id,

@@ -9,7 +9,7 @@
 
 /* An event as the ledger has it, without any text of Basecamp's. */
 struct pointer {
-	int64_t event_id, revision;
+	int64_t event_id, revision, rerun;
 	const char *event_type;
 	int64_t bucket_id, recording_id, creator_id;
 	struct opt performed_by_id;

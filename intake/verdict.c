@@ -210,6 +210,7 @@ verdict_fill(const struct verdict *v, const struct pointer *p,
 	*out = (struct msg_verdict){
 	    .event_id = p->event_id,
 	    .revision = p->revision,
+	    .rerun = p->rerun,
 	    .state = state_names[v->state],
 	    .reason = text_or_none(v->reason),
 	    .trigger = text_or_none(v->trigger),

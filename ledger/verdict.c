@@ -1,7 +1,8 @@
 /*
  * What waits to be decided, and what intake decided (admission.md 1.12). A
- * verdict applies at the revision it was made from; what was decided meanwhile
- * stands, and is told.
+ * verdict applies at the revision it was made from, and if no person has had
+ * the record decided anew since; what was decided meanwhile stands, and is
+ * told.
  */
 #include <string.h>
 
@@ -69,6 +70,7 @@ handle_next_undecided(
 	u->reason = answer_text(a, row_text(row, 8));
 	u->retry_since = answer_text(a, row_text(row, 9));
 	u->suspect = row_int(row, 10) != 0;
+	u->rerun = row_int(row, 11);
 	return 0;
 }
 
@@ -120,7 +122,7 @@ verdict_target(
 /* The record as it was before, which is what the line tells of it. */
 struct verdict_record {
 	enum record_state state;
-	int64_t revision;
+	int64_t revision, rerun;
 	const char *event_type;
 	int64_t bucket_id;
 	int64_t recording_id;
@@ -142,6 +144,7 @@ verdict_record_read(
 	r->event_type = answer_text(a, row_text(row, 2));
 	r->bucket_id = row_int(row, 3);
 	r->recording_id = row_int(row, 4);
+	r->rerun = row_int(row, 5);
 	return 1;
 }
 
@@ -216,7 +219,7 @@ handle_verdict(struct ledger *l, const struct request *q, struct answer *a)
 		return answer_fail(a, "not_found", "no such record");
 	if (rc != 1)
 		return -1;
-	if (was.revision != v->revision ||
+	if (was.revision != v->revision || was.rerun != v->rerun ||
 	    (was.state != RECORD_SEEN && was.state != RECORD_BLOCKED))
 		return verdict_stands(l, a, was.state);
 	if (verdict_target(l, v, &to) == -1 || verdict_move(l, a, v, to) == -1)

@@ -114,6 +114,39 @@ def test_another_person_is_first(blocked):
         assert client.returncode == 0
 
 
+READ = "GET /{a}/comments/{id}"
+
+
+@pytest.mark.parametrize("verdict", ["blocked", "admitted"])
+def test_a_verdict_from_before_it_is_none(make_connector, verdict):
+    """A timed retry was on its way, perhaps under routes that a person has
+    mended since: whatever comes of it is not what was asked for.
+    """
+    connector = make_connector(
+        limits={"blocked_retry": "100ms"},
+        script={"default": ["get", "ack", "reply", "complete"]})
+    connector.routes = connector.config["projects"]
+    if verdict == "blocked":
+        connector.config["projects"] = {}
+        connector.write_config()
+    sim = connector.start().wait_entered().sim
+    sim.fault(READ, status=404, times=1)
+    event = sim.mention()["event_id"]
+    connector.wait_event(event, "blocked")
+    sim.gate(READ)
+    sim.wait("held", 1)
+    if verdict == "blocked":
+        serve(connector)
+    with asking(connector, event) as client:
+        assert client.stdout.readline() == (
+            "event %d is decided anew\n" % event)
+        sim.release(READ)
+        assert client.communicate(timeout=30)[0] == (
+            "event %d is admitted\n" % event)
+    connector.wait_event(event, "completed")
+    assert len(sim.log(READ)) >= 3
+
+
 def test_what_becomes_of_others(blocked):
     """It is followed, too, and not taken for the verdict."""
     connector, event = blocked

@@ -35,6 +35,10 @@ verdict_of(struct fixture *f, int64_t id, const char *state)
 	m.verdict = (struct msg_verdict){.event_id = id,
 	    .revision = sql_int(f,
 		"SELECT revision FROM events WHERE id = %lld", (long long)id),
+	    .rerun = sql_int(f,
+		"SELECT COALESCE(MAX(id), 0) FROM decisions"
+		" WHERE action = 'redispatch' AND event_id = %lld",
+		(long long)id),
 	    .state = state,
 	    .trigger = "mentioned",
 	    .acknowledge = true,

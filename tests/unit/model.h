@@ -339,6 +339,8 @@ struct model_decision *model_decide(
     struct model *w, const char *action, const char *nonce, const char *by);
 struct model_decision *model_decide_event(struct model *w, const char *action,
     const char *nonce, const char *by, const struct model_event *e);
+/* The id of the event's newest redispatch, or 0. */
+int64_t model_newest_rerun(const struct model *w, int64_t event);
 /* A tagged record that no person authorized is held, if it waits (I14). */
 void model_review(struct model *w, struct model_event *e);
 /* A hold or an import was here: E needs a person. */

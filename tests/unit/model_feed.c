@@ -240,6 +240,21 @@ verdict_apply(
 	verdict_post(w, e);
 }
 
+int64_t
+model_newest_rerun(const struct model *w, int64_t event)
+{
+	int64_t id = 0;
+
+	for (int i = 0; i < w->decision_count; i++) {
+		const struct model_decision *d = &w->decisions[i];
+
+		if (is(d->action, "redispatch") && d->event_id.has &&
+		    d->event_id.value == event)
+			id = d->id;
+	}
+	return id;
+}
+
 MODEL_HANDLER(verdict)
 {
 	const struct msg_verdict *v = &m->verdict;
@@ -252,7 +267,9 @@ MODEL_HANDLER(verdict)
 						      : "not_found");
 		return;
 	}
-	applies = e->revision == v->revision && is_in(e->state, "seen blocked");
+	applies = e->revision == v->revision &&
+	    model_newest_rerun(w, e->id) == v->rerun &&
+	    is_in(e->state, "seen blocked");
 	if (applies)
 		verdict_apply(w, e, v);
 	a->m.verdict_is = (struct msg_verdict_is){
@@ -290,6 +307,7 @@ MODEL_HANDLER(next_undecided)
 		*u = (struct msg_undecided){.found = true,
 		    .event_id = found->id,
 		    .revision = found->revision,
+		    .rerun = model_newest_rerun(w, found->id),
 		    .event_type = found->event_type,
 		    .bucket_id = found->bucket_id,
 		    .creator_id = found->creator_id,

@@ -85,8 +85,11 @@ MODEL_SAY(verdict)
 	    .retry_at = "",
 	    .next_retry_at = ""};
 	v->acknowledge = is(v->trigger, "mentioned");
+	v->rerun = model_newest_rerun(w, id);
 	if (dice_once(dice, 12) && v->revision > 0)
 		v->revision--;
+	if (dice_once(dice, 12) && v->rerun > 0)
+		v->rerun--;
 	say_verdict_texts(dice, v);
 	if (is(v->state, "blocked") != dice_once(dice, 25) &&
 	    dice_once(dice, 2))

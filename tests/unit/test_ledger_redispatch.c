@@ -243,6 +243,28 @@ a_blocked_record_is_decided_anew(void **state)
 	assert_string_equal("admitted", admit_event(f, 101, "k"));
 }
 
+/* It was made from what the person has mended since. */
+static void
+a_verdict_from_before_it_is_no_rerun(void **state)
+{
+	struct fixture *f = *state;
+	struct msg stale;
+	const struct msg_verdict_is *is;
+
+	put_blocked(f);
+	stale = verdict_of(f, 101, "blocked");
+	stale.verdict.reason = "no_route";
+	(void)redispatch_event(f, 101);
+	is = &fixture_get(f, &stale, ROLE_INTAKE, "", MSG_VERDICT_IS)
+		  ->verdict_is;
+	assert_false(is->applied);
+	assert_string_equal("blocked", is->state);
+	/* It is owed still, and is told as what it is. */
+	assert_int_equal(101, next_undecided(f)->event_id);
+	assert_int_equal(1, next_undecided(f)->rerun);
+	assert_string_equal("admitted", admit_event(f, 101, "k"));
+}
+
 static void
 a_throttled_record_does_not_wait_for_its_deadline(void **state)
 {
@@ -333,6 +355,7 @@ main(void)
 	    TEST(a_held_record_waits_behind_its_conversation),
 	    TEST(an_incomplete_held_record_is_decided_anew),
 	    TEST(a_blocked_record_is_decided_anew),
+	    TEST(a_verdict_from_before_it_is_no_rerun),
 	    TEST(a_throttled_record_does_not_wait_for_its_deadline),
 	    PROVES("T69", an_authorization_counts_from_the_block_on),
 	    TEST(a_hold_takes_an_authorization_back),
