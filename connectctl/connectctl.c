@@ -36,37 +36,37 @@ static int run_version(const struct wish *w, const struct paths *paths);
 
 static const struct command commands[] = {
     {"status", NULL, 1, 0, "what runs, what waits, what needs a person", true,
-	false, run_status},
+	false, false, run_status},
     {"events", NULL, 1, FLAG_FOLLOW | FLAG_COUNT,
 	"the latest records; -f: and each transition from now on", true, false,
-	run_events},
-    {"show", "EVENT", 1, 0, "all that is known of one event", true, true,
+	false, run_events},
+    {"show", "EVENT", 1, 0, "all that is known of one event", true, true, false,
 	run_show},
     {"redispatch", "EVENT", 1, 0,
 	"run an event again that failed, is unknown, blocked or held", true,
-	true, run_redispatch},
+	true, true, run_redispatch},
     {"discard", "EVENT", 1, 0,
-	"close an event that is held, blocked or unknown", true, true,
+	"close an event that is held, blocked or unknown", true, true, false,
 	run_discard},
     {"resolve", "MESSAGE sent POSTED_ID | abandon | resend", 3, 0,
 	"say what became of a message that may have been posted", true, true,
-	run_resolve},
+	false, run_resolve},
     {"settle", "ATTEMPT", 1, FLAG_GONE,
 	"settle a held attempt: you have looked, and nothing of it runs", true,
-	false, run_settle},
+	false, false, run_settle},
     {"stop", NULL, 1, 0, "stop in order, and wait until all is gone", true,
-	false, run_stop},
+	false, false, run_stop},
     {"restart", "CHILD", 1, 0,
 	"restart ledger, dispatcher, outbox or intake; wait until it is ready",
-	true, false, run_restart},
+	true, false, false, run_restart},
     {"reload", NULL, 1, 0, "read connect.json and credentials.json again", true,
-	false, run_reload},
+	false, false, run_reload},
     {"token", "ATTEMPT", 1, FLAG_FD,
 	"take a running task over: its new token goes to descriptor N", true,
-	false, run_token},
+	false, false, run_token},
     {"version", NULL, 1, 0, "of connectctl or, with -P, of the connector",
-	false, false, run_version},
-    {NULL, NULL, 0, 0, NULL, false, false, NULL},
+	false, false, false, run_version},
+    {NULL, NULL, 0, 0, NULL, false, false, false, NULL},
 };
 
 /* ---- the commands -------------------------------------------------------- */
@@ -375,6 +375,13 @@ run_version(const struct wish *w, const struct paths *paths)
 
 /* ---- the whole ----------------------------------------------------------- */
 
+/* As `connectd run` refuses it; its value is nobody's business. */
+static bool
+token_is_in_the_way(const struct wish *w)
+{
+	return w->command->refuses_token && getenv("BASECAMP_TOKEN") != NULL;
+}
+
 /*
  * What was closed would be the number of the next socket, and what we print
  * would go to the connector. Opened the wrong way round: its use fails.
@@ -425,6 +432,10 @@ main(int argc, char *argv[])
 		words_usage(commands, stdout);
 		return EXIT_OK;
 	}
+	if (token_is_in_the_way(&w))
+		return fail(&w, EXIT_USAGE,
+		    "BASECAMP_TOKEN is in the environment: the connector acts "
+		    "with its agent's own credential; unset it");
 	if (w.profile == NULL && w.command->needs_profile) {
 		if (profile_find(&only, &e) == -1)
 			return fail(&w, e.code, e.text);

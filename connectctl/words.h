@@ -28,6 +28,7 @@ struct command {
 	unsigned flags;       /* of enum flag, that it takes */
 	const char *what;
 	bool needs_profile, takes_event;
+	bool refuses_token; /* BASECAMP_TOKEN: it may read Basecamp */
 	int (*run)(const struct wish *w, const struct paths *paths);
 };
 

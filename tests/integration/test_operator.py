@@ -33,6 +33,21 @@ def test_wrong_words_as_json(make_connector, words, named):
     assert named in error["text"]
 
 
+def test_a_token_in_the_environment(make_connector):
+    """What may read Basecamp does not act as somebody else; whatever it
+    says, and before a connector is looked for.
+    """
+    connector = make_connector()
+    connector.environ["BASECAMP_TOKEN"] = "not-a-real-token"
+    done = connector.connectctl("redispatch", "1")
+    assert done.returncode == 64
+    assert "BASECAMP_TOKEN" in done.stderr
+    assert "not-a-real-token" not in done.stderr
+    assert connector.connectctl("discard", "1").returncode == 69
+    connector.environ["BASECAMP_TOKEN"] = ""
+    assert connector.connectctl("redispatch", "1").returncode == 64
+
+
 def under_shell(connector, words, where):
     return subprocess.run(
         ["/bin/sh", "-c", 'exec "$@" ' + where, "sh",
