@@ -6,8 +6,6 @@
 #include "common/xmalloc.h"
 #include "ledger/answer.h"
 
-#define FAILED_TEXT_MAX 512
-
 struct piece {
 	struct piece *next;
 	char bytes[];

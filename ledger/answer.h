@@ -9,7 +9,8 @@
 
 #include "common/protocol.h"
 
-#define TOKEN_LEN 43 /* 32 random bytes in base64url */
+#define TOKEN_LEN 43        /* 32 random bytes in base64url */
+#define FAILED_TEXT_MAX 512 /* of FAILED; what is longer is cut */
 
 /* One NDJSON line without its newline. */
 struct line {

@@ -15,6 +15,7 @@
 #include "ledger/lines.h"
 #include "ledger/record.h"
 #include "ledger/retraction.h"
+#include "ledger/startable.h"
 #include "ledger/task.h"
 
 /* The record as the person finds it, with its newest task that counts. */
@@ -22,8 +23,9 @@ struct found {
 	int64_t event_id;
 	enum record_state state;
 	const char *reason;
-	bool is_waiting; /* a redispatch waits for its task's end */
-	bool is_dispatchable;
+	bool is_waiting;         /* a redispatch waits for its task's end */
+	bool is_complete;        /* content, route and conversation are there */
+	const char *route_fault; /* NULL: what LAUNCH wants of it is so */
 	bool is_conversation_live;
 	const char *outcome; /* "" while it has none */
 	const char *completed_at;
@@ -82,13 +84,14 @@ found_read(
 	r->state = record_state_by_name(row_text(row, 0));
 	r->reason = answer_text(a, row_text(row, 1));
 	r->is_waiting = row_int(row, 2) != 0;
-	r->is_dispatchable = row_int(row, 3) != 0;
+	r->is_complete = row_int(row, 3) != 0;
 	r->is_conversation_live = row_int(row, 4) != 0;
 	r->outcome = answer_text(a, row_text(row, 5));
 	r->completed_at = answer_text(a, row_text(row, 6));
 	r->task_id = row_int(row, 7);
 	r->is_superseded = row_int(row, 8) != 0;
 	r->is_ended = row_int(row, 9) != 0;
+	r->route_fault = route_fault(l, a, row_int(row, 10), row_text(row, 11));
 	return 0;
 }
 
@@ -154,9 +157,9 @@ redispatch_fault(const struct found *r)
 		return "it is done; only failed or unknown work runs again";
 	if (r->is_waiting)
 		return "a redispatch waits for the end of its task already";
-	if (!r->is_dispatchable)
+	if (!r->is_complete)
 		return "its content, route or conversation is gone";
-	return NULL;
+	return r->route_fault;
 }
 
 /* What its siblings' records become may take their guards back. */
@@ -207,7 +210,7 @@ redispatch_held(struct ledger *l, struct answer *a, struct decision *d)
 	const char *at = decision_moment(l, r);
 	struct move move = {.event_id = r->event_id, .by = BY_PERSON};
 
-	if (*r->reason != '\0' || !r->is_dispatchable) {
+	if (*r->reason != '\0' || !r->is_complete || r->route_fault != NULL) {
 		move.to = RECORD_BLOCKED;
 		move.reason =
 		    *r->reason != '\0' ? r->reason : "held_incomplete";
@@ -221,6 +224,17 @@ redispatch_held(struct ledger *l, struct answer *a, struct decision *d)
 		WITH(v_int(r->event_id), v_text(at), v_text(d->by))) == -1)
 		return -1;
 	return decision_move(l, a, &move);
+}
+
+/* It needs none, but where its route is gone it does not start either. */
+static int
+redispatch_waiting(struct ledger *l, struct answer *a, struct decision *d)
+{
+	const struct found *r = &d->found;
+
+	(void)l;
+	return refuse(a, r,
+	    r->route_fault != NULL ? r->route_fault : "it starts without one");
 }
 
 /* Neither state nor revision change: intake decides it anew, at once. */
@@ -295,8 +309,8 @@ static const struct way {
 } redispatches[] =
     {
 	[RECORD_SEEN] = {NULL, "it is being decided and needs none"},
-	[RECORD_ADMITTED] = {NULL, "it starts without one"},
-	[RECORD_QUEUED] = {NULL, "it starts without one"},
+	[RECORD_ADMITTED] = {redispatch_waiting, NULL},
+	[RECORD_QUEUED] = {redispatch_waiting, NULL},
 	[RECORD_BLOCKED] = {redispatch_blocked, NULL},
 	[RECORD_DISPATCHED] = {NULL, "a worker has it"},
 	[RECORD_COMPLETED] = {redispatch_completed, NULL},

@@ -76,7 +76,8 @@ static const struct edge edges[] = {
 	    "authorized_at and _by; a decision"},
 	{"held", "queued", "REDISPATCH", "the same, of a live conversation",
 	    "the same"},
-	{"held", "blocked", "REDISPATCH", "with a reason, or incomplete",
+	{"held", "blocked", "REDISPATCH",
+	    "with a reason, incomplete, or its route is gone",
 	    "the same; due at once"},
 	{"blocked, held, completed", "discarded", "DISCARD",
 	    "by_operator; what completed: unknown",
@@ -86,7 +87,8 @@ static const struct edge edges[] = {
 	    "imported_done; what completed: unknown or failed; on no live task",
 	    "the same"},
 	{"completed", "admitted", "REDISPATCH, or END for one that waits",
-	    "unknown or failed, its content there, its task ended",
+	    "unknown or failed, its content there, its task ended; at "
+	    "REDISPATCH, its route there",
 	    "a decision, before; redispatch_decision cleared"},
 };
 /* clang-format on */

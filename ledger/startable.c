@@ -1,3 +1,7 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
 #include "ledger/handlers.h"
 #include "ledger/startable.h"
 
@@ -40,6 +44,26 @@ startable_configure(struct ledger *l)
 		rc = routes_insert(l, l->config);
 	sql_reset_all(l);
 	return rc;
+}
+
+const char *
+route_fault(const struct ledger *l, struct answer *a, int64_t project_id,
+    const char *route)
+{
+	const struct config_route *is;
+	char text[FAILED_TEXT_MAX + 1];
+
+	if (l->config == NULL || !l->config->readable)
+		return "connect.json does not load; until it does, nobody can "
+		       "say where this may run";
+	is = config_route(l->config, project_id);
+	if (is != NULL && strcmp(is->path, route) == 0)
+		return NULL;
+	(void)snprintf(text, sizeof(text),
+	    "connect.json has %s for project %" PRId64
+	    "; it was to run in %s and runs nowhere else",
+	    is == NULL ? "no route" : "another path", project_id, route);
+	return answer_text(a, text);
 }
 
 int

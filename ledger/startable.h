@@ -6,6 +6,7 @@
 #ifndef LEDGER_STARTABLE_H
 #define LEDGER_STARTABLE_H
 
+#include "ledger/answer.h"
 #include "ledger/ledger.h"
 
 /*
@@ -13,5 +14,14 @@
  * Outside of any transaction. -1 with l->rc.
  */
 int startable_configure(struct ledger *l);
+
+/*
+ * Why a record of PROJECT_ID that was admitted for the directory ROUTE may not
+ * run there as l->config stands: in words of A, which name both; NULL when it
+ * may. A connect.json that does not load vouches for nothing. What --project
+ * leaves out waits for a run without it, and is no fault.
+ */
+const char *route_fault(const struct ledger *l, struct answer *a,
+    int64_t project_id, const char *route);
 
 #endif

@@ -6,6 +6,7 @@
 #include "ledger/lines.h"
 #include "ledger/machine.h"
 #include "ledger/record.h"
+#include "ledger/startable.h"
 #include "ledger/task.h"
 #include "ledger/token.h"
 
@@ -120,7 +121,7 @@ static int
 launch_check(struct ledger *l, struct answer *a, const struct msg_launch *m,
     const struct launch_record *r)
 {
-	const struct config_route *route;
+	const char *fault;
 	int64_t is_held;
 
 	if (sql_number(l, STMT_IS_HELD, WITH_NOTHING, &is_held) == -1)
@@ -134,11 +135,8 @@ launch_check(struct ledger *l, struct answer *a, const struct msg_launch *m,
 		return answer_fail(a, "refused", "it is %s", r->state);
 	if (!r->is_dispatchable)
 		return answer_fail(a, "refused", "it is not dispatchable");
-	route =
-	    l->config->readable ? config_route(l->config, r->project_id) : NULL;
-	if (route == NULL || strcmp(route->path, r->route) != 0)
-		return answer_fail(
-		    a, "refused", "its route is not what its project has now");
+	if ((fault = route_fault(l, a, r->project_id, r->route)) != NULL)
+		return answer_fail(a, "refused", "%s", fault);
 	return launch_check_turn(a, m->event_id, r);
 }
 

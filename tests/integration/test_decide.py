@@ -5,6 +5,7 @@ import signal
 import subprocess
 
 import processes
+import pytest
 from surroundings import wait_for
 
 GOOD = ["get", "ack", "reply", "complete"]
@@ -78,6 +79,50 @@ def test_a_live_attempt_is_ended_first(make_connector):
     replies = [m for m in connector.sim.messages() if m["kind"] == "comment"
                and "failed" not in m["content"]]
     assert len(replies) == 1, replies
+
+
+def elsewhere(connector):
+    route = connector.folder.make("elsewhere", 0o755, connector.user)
+    return {project: dict(there, path=str(route))
+            for project, there in connector.config["projects"].items()}
+
+
+def nowhere(_connector):
+    return {}
+
+
+@pytest.mark.parametrize("routes, why", [
+    (nowhere, "no route for project"), (elsewhere, "another path for project")])
+def test_nothing_runs_again_without_its_route(make_connector, routes, why):
+    """It would be admitted for good, and the person told that it runs."""
+    connector, event_id = mentioned(make_connector, ["get", "ack", "fail"])
+    connector.wait_event(event_id, "completed")
+    wait_idle(connector)
+    there = connector.config["projects"]
+    connector.config["projects"] = routes(connector)
+    connector.write_config()
+    assert connector.connectctl("reload").returncode == 0
+    said = decide(connector, "redispatch", str(event_id), code=IMPOSSIBLE)
+    assert "event %d is completed (failed): " % event_id in said
+    assert why in said and "48699913" in said
+    assert connector.event_state(event_id) == "completed"
+    assert not connector.query("SELECT 1 FROM outbox"
+                               " WHERE kind = 'retraction'")
+    connector.config["projects"] = there
+    connector.write_config()
+    assert connector.connectctl("reload").returncode == 0
+    decide(connector, "redispatch", str(event_id))
+
+
+def test_nothing_runs_again_while_the_configuration_is_broken(make_connector):
+    connector, event_id = mentioned(make_connector, ["get", "ack", "fail"])
+    connector.wait_event(event_id, "completed")
+    wait_idle(connector)
+    connector.write_config("{")
+    assert connector.connectctl("reload").returncode == 1
+    assert "connect.json does not load" in decide(
+        connector, "redispatch", str(event_id), code=IMPOSSIBLE)
+    assert connector.event_state(event_id) == "completed"
 
 
 def test_the_dispatcher_is_killed_before_it_ends_the_attempt(make_connector):

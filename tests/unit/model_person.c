@@ -123,11 +123,13 @@ model_redispatch_waiting(struct model *w, const struct model_task *t)
 
 /* ---- REDISPATCH: operator.md 3.3 ------------------------------------ */
 
+/* As LAUNCH would judge it now: the route is still its project's. */
 static bool
-event_can_run(const struct model_event *e)
+event_can_run(const struct model *w, const struct model_event *e)
 {
 	return !e->content_dropped && e->snapshot != NULL && e->routed &&
-	    *e->conversation_key != '\0';
+	    *e->conversation_key != '\0' &&
+	    is(e->route, model_route(w, e->bucket_id));
 }
 
 static struct model_decision *
@@ -139,7 +141,7 @@ redispatch_completed(
 	struct model_task *t;
 
 	if (r == NULL || !is_in(r->outcome, "unknown failed") ||
-	    e->redispatch_decision != 0 || !event_can_run(e))
+	    e->redispatch_decision != 0 || !event_can_run(w, e))
 		return NULL;
 	d = model_decide_event(w, "redispatch", m->nonce, m->by, e);
 	t = model_task(w, r->task_id);
@@ -163,7 +165,7 @@ redispatch_held(
 {
 	struct model_decision *d =
 	    model_decide_event(w, "redispatch", m->nonce, m->by, e);
-	bool runs = *e->reason == '\0' && event_can_run(e);
+	bool runs = *e->reason == '\0' && event_can_run(w, e);
 
 	e->authorized_at = d->decided_at;
 	e->authorized_by = m->by;

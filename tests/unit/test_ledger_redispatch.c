@@ -340,6 +340,118 @@ a_hold_takes_an_authorization_back(void **state)
 	assert_string_equal("held", admit_event(f, 101, "k"));
 }
 
+/* What connect.json says of the record's project now. */
+enum routing { ROUTING_SAME, ROUTING_NONE, ROUTING_MOVED, ROUTING_UNREADABLE };
+
+static void
+route_is(struct fixture *f, enum routing now)
+{
+	struct config *c = f->config;
+
+	c->readable = now != ROUTING_UNREADABLE;
+	c->routes[0].project_id = now == ROUTING_NONE ? PROJECT - 1 : PROJECT;
+	if (now != ROUTING_NONE)
+		config_route_add(c, PROJECT,
+		    now == ROUTING_MOVED ? "/srv/moved" : ROUTE, "web", false);
+	fixture_config_changed(f);
+}
+
+static const struct {
+	enum routing now;
+	const char *said, *of;
+} astray[] = {{ROUTING_NONE, "no route for project 10", ROUTE},
+    {ROUTING_MOVED, "another path for project 10", ROUTE},
+    {ROUTING_UNREADABLE, "connect.json does not load", ""}};
+#define ASTRAY (sizeof(astray) / sizeof(astray[0]))
+
+/* Refused with what is missing, and nothing was written, told or revoked. */
+static void
+nothing_runs_astray(struct fixture *f, const char *state)
+{
+	int64_t decisions = sql_int(f, "SELECT COUNT(*) FROM decisions");
+	int64_t messages = sql_int(f, "SELECT COUNT(*) FROM outbox");
+	struct msg *reply;
+	size_t i;
+
+	for (i = 0; i < ASTRAY; i++) {
+		route_is(f, astray[i].now);
+		fixture_forget(f);
+		reply = redispatch_event(f, 101);
+		assert_failed(reply, "refused");
+		assert_non_null(strstr(reply->failed.text, astray[i].said));
+		assert_non_null(strstr(reply->failed.text, astray[i].of));
+		assert_string_equal(state, state_of(f, 101));
+		assert_int_equal(0, f->notice_count + f->line_count);
+		assert_int_equal(
+		    decisions, sql_int(f, "SELECT COUNT(*) FROM decisions"));
+		assert_int_equal(
+		    messages, sql_int(f, "SELECT COUNT(*) FROM outbox"));
+	}
+	route_is(f, ROUTING_SAME);
+}
+
+static void
+work_runs_again_only_where_it_ran(void **state)
+{
+	struct fixture *f = *state;
+
+	put_failed(f);
+	nothing_runs_astray(f, "completed");
+	ended_work_runs_again_at_once(f, "failed");
+}
+
+/* Nor is the task of a worker that still runs taken away for it. */
+static void
+live_work_is_not_taken_away_to_run_nowhere(void **state)
+{
+	struct fixture *f = *state;
+
+	put_dispatched(f);
+	(void)get_dispatch(f, put_token, 0, ATT_1);
+	(void)complete_dispatch(f, put_token, 101, "failed", ATT_1);
+	nothing_runs_astray(f, "completed");
+	assert_int_equal(0,
+	    sql_int(
+		f, "SELECT COUNT(*) FROM tasks WHERE superseded_at NOT NULL"));
+	assert_true(redispatch_event(f, 101)->decided.pending);
+}
+
+/* It needs no redispatch; that it does not start is said all the same. */
+static void
+what_waits_for_its_route_says_so(void **state)
+{
+	struct fixture *f = *state;
+
+	put_admitted(f);
+	nothing_runs_astray(f, "admitted");
+	assert_non_null(strstr(
+	    redispatch_event(f, 101)->failed.text, "it starts without one"));
+}
+
+/* Nothing is admitted to a route that may be gone: intake looks again. */
+static void
+a_held_record_without_its_route_is_decided_anew(void **state)
+{
+	struct fixture *f = *state;
+	const struct msg_decided *is;
+	size_t i;
+
+	put_held(f);
+	for (i = 0; i < ASTRAY; i++) {
+		route_is(f, astray[i].now);
+		fixture_forget(f);
+		is = &redispatch_event(f, 101)->decided;
+		assert_string_equal("blocked", is->state);
+		assert_true(is->rerun);
+		assert_true(was_told(f, MSG_UNDECIDED_WAITS));
+		assert_string_equal(
+		    "held_incomplete", sql_get(f, "SELECT reason FROM events"));
+		route_is(f, ROUTING_SAME);
+		assert_string_equal("admitted", admit_event(f, 101, "k"));
+		assert_int_equal(1, set_hold(f)->hold_is.held);
+	}
+}
+
 int
 main(void)
 {
@@ -359,6 +471,10 @@ main(void)
 	    TEST(a_throttled_record_does_not_wait_for_its_deadline),
 	    PROVES("T69", an_authorization_counts_from_the_block_on),
 	    TEST(a_hold_takes_an_authorization_back),
+	    TEST(work_runs_again_only_where_it_ran),
+	    TEST(live_work_is_not_taken_away_to_run_nowhere),
+	    TEST(what_waits_for_its_route_says_so),
+	    TEST(a_held_record_without_its_route_is_decided_anew),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
