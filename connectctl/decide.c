@@ -65,6 +65,45 @@ complete(const struct wish *w, json_t *data)
 	    json_boolean(strcmp(member(data, "state"), "admitted") == 0));
 }
 
+/*
+ * As connection_open(). Only the ledger process writes decisions: where none
+ * answers, what to do is to start the connector.
+ */
+static struct connection *
+decider_open(const struct wish *w, const struct paths *paths, struct error *e)
+{
+	struct connection *c = connection_open(paths, w->profile, e);
+	struct error why;
+
+	if (c == NULL && e->code == EXIT_NOT_RUNNING) {
+		why = *e;
+		(void)error_set(e,
+		    "%s; nothing is decided: start the connector (connectd run "
+		    "--profile %s, or its service) and ask again",
+		    why.text, w->profile);
+		e->code = why.code;
+	}
+	return c;
+}
+
+/* As ask_once(). */
+static int
+decide_once(const struct wish *w, const struct paths *paths, json_t *request,
+    json_t **data)
+{
+	struct error e;
+	struct connection *c = decider_open(w, paths, &e);
+	int code;
+
+	if (c == NULL) {
+		json_decref(request);
+		return fail(w, e.code, e.text);
+	}
+	code = ask(w, c, request, data);
+	connection_close(c);
+	return code;
+}
+
 /* ---- redispatch ---------------------------------------------------------- */
 
 static void
@@ -175,7 +214,7 @@ run_redispatch(const struct wish *w, const struct paths *paths)
 	int code;
 
 	(void)json_object_set_new(request, "follow", json_true());
-	c = connection_open(paths, w->profile, &e);
+	c = decider_open(w, paths, &e);
 	if (c == NULL) {
 		json_decref(request);
 		return fail(w, e.code, e.text);
@@ -204,7 +243,7 @@ int
 run_discard(const struct wish *w, const struct paths *paths)
 {
 	json_t *data;
-	int code = ask_once(w, paths, event_decision(w, "discard"), &data);
+	int code = decide_once(w, paths, event_decision(w, "discard"), &data);
 
 	if (code != EXIT_OK)
 		return code;
@@ -253,7 +292,7 @@ run_resolve(const struct wish *w, const struct paths *paths)
 		    "resolve: MESSAGE sent POSTED_ID, MESSAGE abandon or "
 		    "MESSAGE resend");
 	}
-	code = ask_once(w, paths, request, &data);
+	code = decide_once(w, paths, request, &data);
 	if (code != EXIT_OK)
 		return code;
 	if (w->json)
@@ -275,7 +314,7 @@ run_settle(const struct wish *w, const struct paths *paths)
 
 	(void)json_object_set_new(request, "attempt", json_string(w->argument));
 	(void)json_object_set_new(request, "gone", json_true());
-	code = ask_once(w, paths, request, &data);
+	code = decide_once(w, paths, request, &data);
 	if (code != EXIT_OK)
 		return code;
 	if (w->json)

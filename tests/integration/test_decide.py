@@ -81,6 +81,17 @@ def test_a_live_attempt_is_ended_first(make_connector):
     assert len(replies) == 1, replies
 
 
+@pytest.mark.parametrize("words", [
+    ["redispatch", "1"], ["discard", "1"], ["resolve", "1", "abandon"],
+    ["settle", "att_" + 24 * "0", "--gone"]], ids=lambda words: words[0])
+def test_no_connector_decides_nothing(make_connector, words):
+    """It is said what to do for it."""
+    connector = make_connector()
+    said = decide(connector, *words, code=69)
+    assert "connectd run --profile %s" % connector.profile in said
+    assert "nothing is decided" in said
+
+
 def elsewhere(connector):
     route = connector.folder.make("elsewhere", 0o755, connector.user)
     return {project: dict(there, path=str(route))
