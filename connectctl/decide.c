@@ -128,24 +128,48 @@ say_redispatched(const struct wish *w, const json_t *data)
 		(void)printf("%s is being ended\n", attempt);
 }
 
-/* The worker of the task that was taken away: how it ended, or did not. */
-static int
-await_worker(const struct wish *w, struct connection *c)
+/*
+ * The worker of the task that was taken away: how it ended, or did not, or why
+ * nobody says. The decision stands, so nothing of this is a failure.
+ */
+static void
+say_worker(const struct wish *w, const json_t *decided, const json_t *worker)
 {
-	json_t *answer, *worker;
-	struct error e = {0, ""};
+	const char *attempt = member(decided, "attempt_id");
+	const char *note = member(worker, "note");
+	json_t *data;
 
-	answer = answer_read(c, &e);
-	if (answer == NULL)
-		return fail(w, e.code, e.text);
-	worker = json_object_get(json_object_get(answer, "data"), "worker");
-	if (w->json)
-		print_json(answer);
-	else
-		(void)printf("%s is %s\n", member(worker, "attempt_id"),
-		    member(worker, "state"));
-	json_decref(answer);
-	return EXIT_OK;
+	if (!w->json) {
+		(void)printf("%s is %s%s%s\n", attempt,
+		    *member(worker, "state") == '\0' ? "not heard of"
+						     : member(worker, "state"),
+		    *note == '\0' ? "" : ": ", note);
+		return;
+	}
+	data = json_pack("{s:{s:s,s:O},s:O?,s:O?,s:O?}", "worker", "attempt_id",
+	    attempt, "task_id", json_object_get(decided, "superseded_task_id"),
+	    "worker_state", json_object_get(worker, "state"), "worker_signaled",
+	    json_object_get(worker, "signaled"), "worker_note",
+	    json_object_get(worker, "note"));
+	print_data(data);
+	json_decref(data);
+}
+
+static void
+await_worker(const struct wish *w, struct connection *c, const json_t *decided)
+{
+	struct error e = {0, ""};
+	json_t *answer = answer_read(c, &e), *lost;
+
+	if (answer != NULL) {
+		say_worker(w, decided,
+		    json_object_get(json_object_get(answer, "data"), "worker"));
+		json_decref(answer);
+		return;
+	}
+	lost = json_pack("{s:s}", "note", e.text);
+	say_worker(w, decided, lost);
+	json_decref(lost);
 }
 
 /*
@@ -228,7 +252,7 @@ run_redispatch(const struct wish *w, const struct paths *paths)
 			say_redispatched(w, data);
 		(void)fflush(stdout);
 		if (*member(data, "attempt_id") != '\0')
-			code = await_worker(w, c);
+			await_worker(w, c, data);
 		else if (is_true(data, "rerun"))
 			await_verdict(w, c);
 		json_decref(data);

@@ -265,7 +265,7 @@ on_tree_done(
 {
 	struct attempt *a = arg;
 
-	(void)tree;
+	a->was_signaled = tree_was_signaled(tree);
 	(void)snprintf(a->failure, sizeof(a->failure), "%s", text);
 	attempt_happens(
 	    a, fate == TREE_GONE ? ATTEMPT_TREE_GONE : ATTEMPT_TREE_DOUBTED);

@@ -81,6 +81,7 @@ struct attempt {
 	char failure[SPAWN_TEXT_MAX]; /* why its program did not start */
 	char *cgroup;                 /* NULL: none */
 	struct tree *tree; /* NULL: no worker, or reaped with its group */
+	bool was_signaled; /* that tree, while it was ended */
 	bool leader_ended;
 	siginfo_t leader_end;
 	enum fate fate; /* once it is over */

@@ -294,6 +294,19 @@ attempts_fate(const struct supervisor *sv, const char *attempt)
 	return fate == FATE_OPEN ? FATE_HELD : fate;
 }
 
+bool
+attempts_signaled(
+    const struct supervisor *sv, const char *attempt, bool *was_signaled)
+{
+	const struct attempt *a = attempt_find(sv, attempt);
+
+	if (a == NULL)
+		return false;
+	*was_signaled =
+	    a->was_signaled || (a->tree != NULL && tree_was_signaled(a->tree));
+	return true;
+}
+
 void
 attempts_settled(struct supervisor *sv, const char *attempt)
 {

@@ -80,17 +80,33 @@ static const char *const worker_words[FATE_COUNT] = {
     [FATE_HELD] = "held",
 };
 
+/* What is left to do, where it has not ended. */
+static const char *const worker_notes[FATE_COUNT] = {
+    [FATE_OPEN] = "it is being ended still; the event waits for that",
+    [FATE_GONE] = "",
+    [FATE_NEVER_FORKED] = "",
+    [FATE_HELD] = "nobody can prove that it is gone; the event waits until it "
+		  "is, or `connectctl settle` says so",
+};
+
+/* Whether it was signalled is not kept beyond its end: null, then. */
 static void
 worker_tell(struct client *client, enum fate fate)
 {
 	char attempt[ATTEMPT_ID_LEN + 1];
 	struct buffer b = {0};
+	bool was_signaled;
 
 	memcpy(attempt, client->awaits, sizeof(attempt));
 	command_forget(client);
-	buffer_printf(&b,
-	    "{\"worker\":{\"attempt_id\":\"%s\",\"state\":\"%s\"}}", attempt,
-	    worker_words[fate]);
+	buffer_printf(&b, "{\"worker\":{\"attempt_id\":\"%s\"", attempt);
+	add_text(&b, "state", worker_words[fate]);
+	if (attempts_signaled(client->sv, attempt, &was_signaled))
+		add_bool(&b, "signaled", was_signaled);
+	else
+		add_text(&b, "signaled", "");
+	add_text(&b, "note", worker_notes[fate]);
+	buffer_add_text(&b, "}}");
 	client_reply(client, b.bytes, b.len);
 	buffer_free(&b);
 }

@@ -216,6 +216,12 @@ int attempts_hold_pid(struct supervisor *sv, pid_t pid);
  */
 enum fate attempts_fate(const struct supervisor *sv, const char *attempt);
 /*
+ * Was the tree of an attempt signalled while it was ended? False: this run has
+ * it no more, and nothing is known.
+ */
+bool attempts_signaled(
+    const struct supervisor *sv, const char *attempt, bool *was_signaled);
+/*
  * What can be proved to run of an attempt, by what the ledger KNOWS of it: in
  * words, or NULL for nothing. What cannot be proved may run all the same.
  */

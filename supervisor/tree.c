@@ -26,6 +26,7 @@ struct tree {
 	bool is_ours;           /* the leader is our child, not reaped */
 	bool was_same; /* a recorded leader was seen alive in this ending */
 	bool has_asked, has_complained;
+	bool was_signaled; /* in this ending or one before */
 	enum tree_phase phase;
 	int64_t kill_at, give_up_at, confirm_ms; /* monotonic */
 	int64_t pause_ms;
@@ -186,15 +187,19 @@ tree_signal(struct tree *tree, int sig)
 {
 	struct error e;
 
-	if (tree->cgroup != NULL && sig == SIGKILL &&
-	    cgroup_kill(tree->cgroup, &e) == -1 && e.code != ENOENT &&
-	    !tree->has_complained) {
-		tree->has_complained = true;
-		log_warnx("%s", e.text);
+	if (tree->cgroup != NULL && sig == SIGKILL) {
+		if (cgroup_kill(tree->cgroup, &e) == 0) {
+			tree->was_signaled = true;
+		} else if (e.code != ENOENT && !tree->has_complained) {
+			tree->has_complained = true;
+			log_warnx("%s", e.text);
+		}
 	}
 	if (!group_is_known(tree, sig))
 		return tree->cgroup != NULL;
-	if (kill(-tree->leader.pgid, sig) == -1 && errno != ESRCH)
+	if (kill(-tree->leader.pgid, sig) == 0)
+		tree->was_signaled = true;
+	else if (errno != ESRCH)
 		log_warn(
 		    "signal %d to the group of %d", sig, (int)tree->leader.pid);
 	return true;
@@ -287,6 +292,12 @@ tree_end(struct tree *tree, int64_t grace_ms, int64_t confirm_ms,
 	}
 	tree->pause_ms = LOOK_FIRST_MS;
 	event_active(tree->timer, EV_TIMEOUT, 0);
+}
+
+bool
+tree_was_signaled(const struct tree *tree)
+{
+	return tree->was_signaled;
 }
 
 void

@@ -41,6 +41,8 @@ void tree_free(struct tree *tree);
 
 /* Nothing of it lives: looked at now, not remembered. */
 bool tree_is_empty(const struct tree *tree);
+/* tree_end() sent it a signal; false when it ended by itself before that. */
+bool tree_was_signaled(const struct tree *tree);
 /* waitid() saw the leader end: no need to wait for the next look. */
 void tree_leader_ended(struct tree *tree);
 

@@ -58,6 +58,16 @@ attempts_fate(const struct supervisor *s, const char *attempt)
 	abort();
 }
 
+bool
+attempts_signaled(
+    const struct supervisor *s, const char *attempt, bool *was_signaled)
+{
+	(void)s;
+	(void)attempt;
+	(void)was_signaled;
+	abort();
+}
+
 const char *
 recovery_finds(const struct supervisor *s, const char *attempt,
     const struct msg_identity_is *known)

@@ -1,5 +1,7 @@
 """What a person decides, from the command to the end of what it changed."""
 
+import json
+import os
 import re
 import signal
 import subprocess
@@ -57,10 +59,10 @@ def test_a_failure_runs_again(make_connector):
     assert len(rows_of(connector, event_id)) == 2
 
 
-def failed_and_alive(make_connector):
+def failed_and_alive(make_connector, *left):
     """It reported a failure, and its process goes on."""
     connector, event_id = mentioned(
-        make_connector, ["get", "ack", "fail", "linger"])
+        make_connector, ["get", "ack", "fail", *left, "linger"])
     connector.wait_event(event_id, "completed")
     connector.set_script({"default": GOOD})
     return connector, event_id
@@ -79,6 +81,70 @@ def test_a_live_attempt_is_ended_first(make_connector):
     replies = [m for m in connector.sim.messages() if m["kind"] == "comment"
                and "failed" not in m["content"]]
     assert len(replies) == 1, replies
+
+
+def answers(connector, *words):
+    """Each answer's data, of a decision that was made."""
+    done = connector.connectctl("--json", *words, timeout=60)
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert all(line["ok"] for line in lines), lines
+    return [line["data"] for line in lines]
+
+
+@pytest.mark.parametrize("left, is_signaled", [
+    ([], False), (["grandchild"], True)], ids=["asked", "signaled"])
+def test_how_its_worker_ended_as_json(make_connector, left, is_signaled):
+    """Asked to, by its own wire, or by a signal to what it leaves behind."""
+    connector, event_id = failed_and_alive(make_connector, *left)
+    if left:
+        wait_for(lambda: connector.agent_records("grandchild"), what=left)
+    attempt = connector.query("SELECT id FROM attempts")[0]["id"]
+    decision, worker = answers(connector, "redispatch", str(event_id))
+    assert decision["event_id"] == event_id
+    assert decision["from_outcome"] == "failed"
+    assert decision["pending"] is True
+    assert decision["admitted"] is False
+    assert worker == {"worker": {"attempt_id": attempt, "task_id": 1},
+                      "worker_state": "stopped", "worker_signaled": is_signaled,
+                      "worker_note": None}
+
+
+def test_a_worker_that_nobody_can_end_as_json(make_connector):
+    """Its leader is gone, what it left behind is not: nobody signals that."""
+    connector = make_connector(cgroups=False, script={"default": [
+        "get", "ack", "fail", "grandchild", "kill", "exit:0"]}).start()
+    connector.sim.wait("answered", 1, route="GET /999/events.json")
+    event_id = connector.sim.mention()["event_id"]
+    assert connector.wait_end() == -signal.SIGKILL
+    connector.start()
+    wait_for(lambda: "is held" in connector.tail(30), what="held")
+    try:
+        _, worker = answers(connector, "redispatch", str(event_id))
+    finally:
+        os.kill(connector.agent_records("grandchild")[0]["child"],
+                signal.SIGKILL)
+    assert worker["worker_state"] == "held"
+    assert worker["worker_signaled"] is None
+    assert "`connectctl settle`" in worker["worker_note"]
+
+
+def test_a_connector_that_ends_before_the_worker(make_connector):
+    """How it ended is not known; what was decided is."""
+    connector, event_id = failed_and_alive(make_connector)
+    connector.kill("dispatcher", signal.SIGSTOP)
+    with subprocess.Popen(
+            [str(connector.bin / "connectctl"), "-P", connector.profile,
+             "redispatch", str(event_id)], env=connector.environ, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as asking:
+        assert "runs again when task 1" in asking.stdout.readline()
+        connector.kill()
+        assert "not heard of: the connector ended\n" in asking.stdout.read()
+    assert asking.returncode == 0
+    connector.wait_end()
+    connector.start()
+    wait_rows(connector, event_id, ("completed", "failed"),
+              ("completed", "succeeded"))
 
 
 @pytest.mark.parametrize("words", [

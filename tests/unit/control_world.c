@@ -103,6 +103,16 @@ attempts_fate(const struct supervisor *s, const char *attempt)
 	return world.fate;
 }
 
+bool
+attempts_signaled(
+    const struct supervisor *s, const char *attempt, bool *was_signaled)
+{
+	(void)s;
+	assert_string_equal(attempt, WORLD_ATTEMPT);
+	*was_signaled = world.was_signaled;
+	return world.is_known;
+}
+
 const char *
 recovery_finds(const struct supervisor *s, const char *attempt,
     const struct msg_identity_is *known)

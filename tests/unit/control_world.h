@@ -16,9 +16,10 @@
 struct world {
 	int stops, reloads, wrongs, restarts, asked, taken_over;
 	bool reload_fails;
-	int held, descends; /* what vetting will find */
-	enum fate fate;     /* of any attempt */
-	pid_t client;       /* who connects; 0: this very process */
+	int held, descends;          /* what vetting will find */
+	enum fate fate;              /* of any attempt */
+	bool is_known, was_signaled; /* what is left of that attempt */
+	pid_t client;                /* who connects; 0: this very process */
 	char dir[64];
 	/* The ledger's end of its link. */
 	struct peer *ledger_end;

@@ -144,6 +144,7 @@ test_the_worker_that_is_ended_is_told_of(void **arg)
 	int fd = greeted();
 
 	(void)arg;
+	world.is_known = world.was_signaled = true;
 	world.decided.attempt = ATTEMPT;
 	world.decided.pending = true;
 	world.decided.superseded_task_id = 9;
@@ -152,7 +153,7 @@ test_the_worker_that_is_ended_is_told_of(void **arg)
 	control_attempt_over(sv.control, ATTEMPT, FATE_GONE);
 	assert_string_equal(read_line(fd),
 	    "{\"ok\":true,\"data\":{\"worker\":{\"attempt_id\":\"" ATTEMPT
-	    "\",\"state\":\"stopped\"}}}");
+	    "\",\"state\":\"stopped\",\"signaled\":true,\"note\":null}}}");
 	/* Once; and the next request is heard. */
 	control_attempt_over(sv.control, ATTEMPT, FATE_HELD);
 	world.decided.attempt = "";
@@ -169,7 +170,8 @@ test_a_worker_of_an_earlier_run_is_held(void **arg)
 	world.decided.attempt = ATTEMPT;
 	world.fate = FATE_HELD;
 	(void)ask(fd, REDISPATCH);
-	assert_says(read_line(fd), "\"state\":\"held\"");
+	assert_says(read_line(fd),
+	    "\"state\":\"held\",\"signaled\":null,\"note\":\"nobody can prove");
 	(void)close(fd);
 }
 
@@ -183,9 +185,12 @@ test_a_worker_that_does_not_end(void **arg)
 	(void)arg;
 	limits[LIMIT_cancel_grace] = limits[LIMIT_close_grace] = 0;
 	limits[LIMIT_mcpd_drain] = -CONTROL_QUERY_MS + 20;
+	world.is_known = true;
 	world.decided.attempt = ATTEMPT;
 	(void)ask(fd, REDISPATCH);
-	assert_says(read_line(fd), "\"state\":\"running\"");
+	assert_says(read_line(fd),
+	    "\"state\":\"running\",\"signaled\":false,"
+	    "\"note\":\"it is being ended still");
 	(void)close(fd);
 }
 

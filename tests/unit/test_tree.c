@@ -282,6 +282,32 @@ test_zombie_leader(void **state)
 	tree_free(tree);
 }
 
+/* Whoever ends by itself was not signalled. */
+static void
+test_whether_it_was_signalled(void **state)
+{
+	static const struct {
+		unsigned family;
+		bool was_signaled;
+	} rows[] = {{LEADER_GOES, false}, {LEADER_GOES | WITH_MEMBER, true},
+	    {POLITE, true}};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct family f = family_make(rows[i].family, NULL);
+		struct tree *tree = tree_of_child(base, &f.identity, NULL);
+
+		if ((rows[i].family & LEADER_GOES) != 0)
+			leader_await(&f);
+		assert_false(tree_was_signaled(tree));
+		assert_int_equal(end_tree(tree, 60000).fate, TREE_GONE);
+		assert_int_equal(rows[i].was_signaled, tree_was_signaled(tree));
+		(void)leader_reap(&f);
+		tree_free(tree);
+	}
+}
+
 /* A session of its own is beyond a group's reach, and known to be. */
 static void
 test_escapee_without_cgroup(void **state)
@@ -502,6 +528,7 @@ main(void)
 	    cmocka_unit_test(test_deaf_leader),
 	    cmocka_unit_test(test_group_with_grandchild),
 	    cmocka_unit_test(test_zombie_leader),
+	    cmocka_unit_test(test_whether_it_was_signalled),
 	    cmocka_unit_test(test_escapee_without_cgroup),
 	    cmocka_unit_test(test_hurried),
 	    cmocka_unit_test(test_recorded),
