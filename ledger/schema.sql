@@ -110,7 +110,8 @@ CREATE TABLE checkpoints (
 	flat_key TEXT NOT NULL PRIMARY KEY,
 	lineage TEXT NOT NULL,
 	position TEXT NOT NULL,			-- '': the feed refused it
-	last_poll_served_id INTEGER NOT NULL DEFAULT 0,
+	last_poll_served_id INTEGER NOT NULL DEFAULT 0
+	    CHECK (typeof(last_poll_served_id) = 'integer'), -- text is greatest
 	run_id TEXT NOT NULL DEFAULT '',	-- whose position it is
 	updated_at TEXT NOT NULL
 ) WITHOUT ROWID;

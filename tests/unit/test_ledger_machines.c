@@ -174,6 +174,8 @@ a_served_id_never_goes_back(void **state)
 	    " last_poll_served_id, updated_at) VALUES ('k', 'l', 'p', 100,"
 	    " 'u')");
 	sql_refused(f, "UPDATE checkpoints SET last_poll_served_id = 99");
+	sql_refused(f, "UPDATE checkpoints SET last_poll_served_id = 'x'");
+	sql_refused(f, "UPDATE checkpoints SET last_poll_served_id = x'31'");
 	sql_refused(
 	    f, "UPDATE checkpoints SET position = '', last_poll_served_id = 0");
 	sql_ok(f, "UPDATE checkpoints SET position = ''");
