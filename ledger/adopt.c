@@ -100,6 +100,7 @@ struct adopting {
 	int64_t task_id;
 	bool is_unknown;
 	bool is_delivered;
+	bool is_own_unsettled;
 	struct opt reply_id;
 	struct opt adopted_id;
 	struct opt ack_id;
@@ -125,6 +126,7 @@ adopting_read(struct ledger *l, struct answer *a, const struct msg_adopt *m,
 	r->adopted_id = row_opt(row, 4);
 	r->ack_id = row_opt(row, 5);
 	r->message_kind = answer_text(a, row_text(row, 6));
+	r->is_own_unsettled = row_int(row, 7) != 0;
 	return 1;
 }
 
@@ -142,6 +144,8 @@ adopt_fault(const struct adopting *r, int64_t reply_id)
 		return "another reply is adopted";
 	if (r->ack_id.has && r->ack_id.value == reply_id)
 		return "that is its acknowledgement";
+	if (r->is_own_unsettled)
+		return "it may be its own reply, which is not settled";
 	return NULL;
 }
 

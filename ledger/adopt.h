@@ -13,7 +13,10 @@
  * still appear. Nothing to adopt is success. -1.
  */
 int adopt_own(struct ledger *l, int64_t task_id, int64_t event_id);
-/* The same, when that message has been settled. */
+/*
+ * The same, when that message has been settled. Until then ADOPTABLE_NEXT
+ * passes its event over and ADOPT is refused: what a listing shows may be it.
+ */
 int adopt_posted(struct ledger *l, int64_t intent_id);
 
 #endif

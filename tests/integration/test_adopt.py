@@ -85,3 +85,32 @@ def test_of_two_none_is_adopted(make_connector):
     sim.wait("answered", 1, route=LIST_COMMENTS)
     connector.stop()
     assert row_of(connector, event_id)["adopted_reply_id"] is None
+
+
+def test_a_reply_without_its_receipt_is_adopted_with_it(make_connector):
+    """The reply lands, its answer does not come and everything dies. What a
+    listing would show is that reply, which waits to be looked for: it is
+    found once, as the intent's message and as the event's.
+    """
+    connector = make_connector(
+        script={"default": ["get", "ack", "reply", "complete"]},
+        limits={"reconcile_after": "2s"}).start().wait_entered()
+    sim = connector.sim
+    fault = sim.fault(POST_COMMENT, times=1, hang=True, when="after")["fault"]
+    event_id = sim.mention()["event_id"]
+    sim.wait("hits", 1, fault=fault)
+    sim.wait("messages", 1, kind="comment")
+    reply, = [m["id"] for m in sim.messages() if m["kind"] == "comment"]
+    connector.kill("supervisor")
+    connector.wait_end()
+    connector.start()
+    connector.wait_event(event_id, "completed")
+    rows = wait_for(lambda: connector.query(
+        "SELECT state, receipt_id, note FROM outbox WHERE state <> 'sending'"
+        " AND kind = 'worker_reply'"), what="what became of it")
+    assert [dict(row) for row in rows] == [
+        {"state": "sent", "receipt_id": reply,
+         "note": "adopted by reconciliation"}]
+    assert row_of(connector, event_id) == {
+        "delivery": "completed", "outcome": "unknown",
+        "adopted_reply_id": reply}

@@ -11,18 +11,17 @@ row_may_adopt(const struct model_row *r)
 	    !r->reply_id.has && !r->adopted_reply_id.has;
 }
 
-/*
- * The worker's own reply through the ledger, if there is just one (L8); one
- * that may still be posted, or was, is another.
- */
-void
-model_adopt_own(struct model *w, struct model_row *r)
-{
-	int64_t found = 0;
-	int count = 0;
+/* Its own replies through the ledger: one that may still be posted counts. */
+struct own {
+	int count, unsettled;
+	int64_t receipt; /* of the last, or 0 */
+};
 
-	if (!row_may_adopt(r))
-		return;
+static struct own
+row_own(const struct model *w, const struct model_row *r)
+{
+	struct own own = {0};
+
 	for (int i = 0; i < w->intent_count; i++) {
 		const struct model_intent *n = &w->intents[i];
 
@@ -34,11 +33,24 @@ model_adopt_own(struct model *w, struct model_row *r)
 		    (r->ack_id.has && n->receipt_id.has &&
 			r->ack_id.value == n->receipt_id.value))
 			continue;
-		found = n->receipt_id.value;
-		count++;
+		own.receipt = n->receipt_id.value;
+		own.unsettled += own.receipt == 0;
+		own.count++;
 	}
-	if (count == 1 && found != 0)
-		r->adopted_reply_id = (struct opt){true, found};
+	return own;
+}
+
+/* The worker's own reply through the ledger, if there is just one (L8). */
+void
+model_adopt_own(struct model *w, struct model_row *r)
+{
+	struct own own;
+
+	if (!row_may_adopt(r))
+		return;
+	own = row_own(w, r);
+	if (own.count == 1 && own.receipt != 0)
+		r->adopted_reply_id = (struct opt){true, own.receipt};
 }
 
 /* N was settled, after its event was: is one left now? */
@@ -82,7 +94,7 @@ MODEL_HANDLER(adoptable_next)
 		const struct model_row *r = model_row(w, at->task_id, e->id);
 
 		if (r == NULL || e->id <= m->adoptable_next.after_event ||
-		    !row_may_adopt(r) ||
+		    !row_may_adopt(r) || row_own(w, r).unsettled != 0 ||
 		    !is_in(e->reply_kind, "comment chat_line") ||
 		    e->reply_recording_id <= 0)
 			continue;
@@ -134,7 +146,7 @@ MODEL_HANDLER(adopt)
 		due_done(a, false);
 		return;
 	}
-	if (!row_may_adopt(r) ||
+	if (!row_may_adopt(r) || row_own(w, r).unsettled != 0 ||
 	    (r->ack_id.has && r->ack_id.value == d->reply_id) ||
 	    is_anothers(w, r, d->reply_id)) {
 		due_failed(a, "refused");

@@ -263,18 +263,26 @@ MODEL_HANDLER(in_doubt)
 
 /* ---- LISTED: operator.md 1.8 ---------------------------------------- */
 
-/* Did a worker report that message as its own? */
+/* Is N a reply to the event of that row, as what was adopted for it may be? */
 static bool
-is_worker_message(struct model *w, const char *message_kind, int64_t id)
+is_reply_of(const struct model_intent *n, const struct model_row *r)
+{
+	return is(n->kind, "worker_reply") && n->task_id.value == r->task_id &&
+	    n->event_id.value == r->event_id;
+}
+
+/* Did a worker report that message as its own, or is it adopted as that? */
+static bool
+is_worker_message(struct model *w, const struct model_intent *n, int64_t id)
 {
 	for (int i = 0; i < w->row_count; i++) {
 		const struct model_row *r = &w->rows[i];
 
 		if (r->ack_id.has && r->ack_id.value == id)
 			return true;
-		if (!is(message_kind, "boost") &&
+		if (!is(n->message_kind, "boost") &&
 		    ((r->reply_id.has && r->reply_id.value == id) ||
-			(r->adopted_reply_id.has &&
+			(r->adopted_reply_id.has && !is_reply_of(n, r) &&
 			    r->adopted_reply_id.value == id)))
 			return true;
 	}
@@ -335,7 +343,7 @@ MODEL_HANDLER(listed)
 		int64_t id = l->candidates.list[i];
 
 		if (id == found || model_receipt_is_owned(w, n, id) ||
-		    is_worker_message(w, n->message_kind, id))
+		    is_worker_message(w, n, id))
 			continue;
 		found = id;
 		count++;

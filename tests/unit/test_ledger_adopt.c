@@ -374,7 +374,6 @@ anothers_message_is_not_adopted(void **state)
 	assert_int_equal(MSG_DONE, adopt(f, 101, 78)->type);
 }
 
-/* The event's own reply may be found by listing, ahead of its receipt. */
 /* COUNT replies to EVENT, each twice as long in JSON as it is. */
 static void
 post_quotes(
@@ -426,18 +425,101 @@ a_place_with_too_many_words_is_passed_over(void **state)
 	assert_false(next_adoptable(f, 102)->found);
 }
 
+static const char *
+listed(struct fixture *f, int64_t intent, const char *nonce, int64_t id)
+{
+	struct msg m = {.type = MSG_LISTED};
+
+	m.listed = (struct msg_listed){intent, nonce, {&id, 1}};
+	return fixture_get(f, &m, ROLE_OUTBOX, "", MSG_SETTLED)->settled.state;
+}
+
+/*
+ * A reply that landed without a receipt is what a listing shows: the intent
+ * takes it first, and that adopts it.
+ */
 static void
-its_own_reply_may_be_found(void **state)
+its_own_reply_in_doubt_is_settled_before_it_is_adopted(void **state)
 {
 	struct fixture *f = *state;
 	const char *token = acknowledged(f);
+	int64_t intent;
+
+	post(f, token, 101, HASH_1);
+	(void)end_attempt(f, ATT_1, "lost");
+	assert_false(next_adoptable(f, 0)->found); /* it is pending */
+	intent = claim(f, NONCE_1)->claimed.intent_id;
+	assert_false(next_adoptable(f, 0)->found);
+	assert_failed(adopt(f, 101, 77), "refused");
+	assert_string_equal("unknown -", adopted(f, 101));
+	assert_string_equal("sent", listed(f, intent, NONCE_1, 77));
+	assert_string_equal("unknown 77", adopted(f, 101));
+	assert_false(adopt(f, 101, 77)->done.changed);
+}
+
+/* A person's doubt about it is not talked over, either. */
+static void
+beside_its_own_reply_in_doubt_none_is_adopted(void **state)
+{
+	static const char *const undecided[] = {"indeterminate", "abandoned"};
+	struct fixture *f = *state;
+	const char *token = acknowledged(f);
+	size_t i;
 
 	post(f, token, 101, HASH_1);
 	assert_true(claim(f, NONCE_1)->claimed.found);
 	(void)end_attempt(f, ATT_1, "lost");
+	for (i = 0; i < 2; i++) {
+		sql_ok(f,
+		    "UPDATE outbox SET state = '%s'"
+		    " WHERE kind = 'worker_reply'",
+		    undecided[i]);
+		assert_false(next_adoptable(f, 0)->found);
+		assert_failed(adopt(f, 101, 77), "refused");
+	}
+}
+
+/*
+ * Claimed in the moment of the acknowledgement it does not count among the
+ * replies, and one is found; it may all the same be what was found.
+ */
+static void
+what_is_adopted_may_be_the_intents_own_message(void **state)
+{
+	struct fixture *f = *state;
+	const char *token;
+	int64_t intent;
+
+	token = launch_new(f, 101, ATT_1);
+	(void)get_dispatch(f, token, 101, ATT_1);
+	post(f, token, 101, HASH_1);
+	intent = claim(f, NONCE_1)->claimed.intent_id;
+	(void)ack_dispatch(f, token, 101, 0, ATT_1);
+	(void)end_attempt(f, ATT_1, "lost");
+	assert_true(next_adoptable(f, 0)->found);
 	assert_int_equal(MSG_DONE, adopt(f, 101, 77)->type);
-	(void)send_next(f, NONCE_1, 77);
+	assert_string_equal("sent", listed(f, intent, NONCE_1, 77));
 	assert_string_equal("unknown 77", adopted(f, 101));
+}
+
+/* Of another event's reply, or of a notice, it is not. */
+static void
+what_is_adopted_is_nobody_elses_message(void **state)
+{
+	struct fixture *f = *state;
+	const char *token = acknowledged(f);
+	int64_t intent;
+
+	(void)get_dispatch(f, token, 102, ATT_1);
+	post(f, token, 102, HASH_1);
+	intent = claim(f, NONCE_1)->claimed.intent_id;
+	(void)end_attempt(f, ATT_1, "lost");
+	assert_int_equal(MSG_DONE, adopt(f, 101, 77)->type);
+	assert_string_equal("indeterminate", listed(f, intent, NONCE_1, 77));
+	intent = claim(f, NONCE_2)->claimed.intent_id;
+	assert_string_equal("completion",
+	    sql_get(f, "SELECT kind FROM outbox WHERE id = %d", (int)intent));
+	assert_string_equal("indeterminate", listed(f, intent, NONCE_2, 77));
 }
 
 /* The table says so by itself, too. */
@@ -491,7 +573,10 @@ main(void)
 	    T("I12", what_is_not_adoptable_is_refused),
 	    T("I12", anothers_message_is_not_adopted),
 	    TEST(a_place_with_too_many_words_is_passed_over),
-	    TEST(its_own_reply_may_be_found),
+	    T("I12", its_own_reply_in_doubt_is_settled_before_it_is_adopted),
+	    TEST(beside_its_own_reply_in_doubt_none_is_adopted),
+	    TEST(what_is_adopted_may_be_the_intents_own_message),
+	    T("T49", what_is_adopted_is_nobody_elses_message),
 	    T("I12", adoption_by_raw_sql_keeps_to_its_rule),
 	};
 

@@ -24,7 +24,7 @@ static const struct {
 	const char *scan;
 } allowed[] = {
     /* Asked of a message whose posting is in doubt, which is rare. */
-    {STMT_MESSAGE_IS_SPOKEN_FOR, "task_events"},
+    {STMT_MESSAGE_IS_SPOKEN_FOR, "t"},
     /* A foreign key's other side, skipped while no key dangles. */
     {STMT_TASK_INSERT, "outbox"},
     {STMT_ATTEMPT_INSERT, "outbox"},
