@@ -253,7 +253,11 @@ on_claimed(struct peer *peer, struct msg *m, void *arg)
 
 	if (m->type == MSG_FAILED || !c->found) {
 		sending_free(s);
-		work_step_done(o, false, false);
+		/* What was due may have stood down before its turn: ask. */
+		if (m->type == MSG_FAILED)
+			work_step_none(o, (struct opt){true, 1000});
+		else
+			work_step_done(o, true, false);
 		return;
 	}
 	s->intent_id = c->intent_id;
