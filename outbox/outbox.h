@@ -40,6 +40,7 @@ struct outbox {
 	bool settled;
 	bool stopping;
 	int64_t stop_at; /* monotonic ms; a stop's bound */
+	int64_t posting; /* the intent that is claimed and being posted, or 0 */
 	int sent;        /* in this turn */
 	int64_t listed;  /* the intent looked at last in this pass */
 	struct event *wake;
@@ -56,17 +57,26 @@ void work_init(struct outbox *o);
 void work_configured(struct outbox *o);
 /* Something may be due now. */
 void work_poke(struct outbox *o);
-/* A step is over. UNCERTAIN: a request may or may not have landed. */
-void work_step_done(struct outbox *o, bool did_something, bool uncertain);
+/* A step did something. UNCERTAIN: a request may or may not have landed. */
+void work_step_done(struct outbox *o, bool uncertain);
 /* Nothing is due now; wake in so many ms, or at the next poke if absent. */
 void work_step_none(struct outbox *o, struct opt in_ms);
-/* Orderly stop: flush what is due, at most BOUND_MS. */
+/* Something may be due and cannot be done now; try again in MS. */
+void work_step_wait(struct outbox *o, int64_t ms);
+/*
+ * Would what is claimed in so many ms have time to be answered before a stop
+ * ends (operator.md 1.6)?
+ */
+bool work_has_time(const struct outbox *o, int64_t in_ms);
+/* Orderly stop: send until nothing is due, at most BOUND_MS. */
 void work_stop(struct outbox *o, int64_t bound_ms);
+/* Ends the process while something is due that cannot be sent any more. */
+_Noreturn void work_stop_short(struct outbox *o);
 
 /* ---- send.c, reconcile.c ---------------------------------------------------
  */
 
-/* One step each; ends in work_step_done() or work_step_none(). */
+/* One step each; ends in one of work_step_*(). */
 void send_one(struct outbox *o);
 void reconcile_one(struct outbox *o, int64_t after);
 

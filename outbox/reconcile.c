@@ -13,6 +13,8 @@
 #include "common/xmalloc.h"
 #include "outbox/listing.h"
 
+#define LEDGER_PAUSE_MS 1000
+
 struct doubt {
 	struct outbox *o;
 	int64_t intent_id;
@@ -33,7 +35,7 @@ on_settled(struct peer *peer, struct msg *m, void *arg)
 		log_warnx("intent %lld: the ledger does not settle it: %s",
 		    (long long)d->intent_id, m->failed.text);
 	free(d);
-	work_step_done(o, true, false);
+	work_step_done(o, false);
 }
 
 static void
@@ -124,7 +126,7 @@ on_sending(struct peer *peer, struct msg *m, void *arg)
 	char *text;
 
 	if (m->type == MSG_FAILED) {
-		work_step_none(o, (struct opt){true, 1000});
+		work_step_wait(o, LEDGER_PAUSE_MS);
 		return;
 	}
 	if (!m->sending.found) {

@@ -15,6 +15,7 @@
 #include "outbox/outbox.h"
 
 #define TOKEN_PAUSE_MS 1000
+#define LEDGER_PAUSE_MS 1000
 
 /* What is claimed now; there is one at a time. */
 struct sending {
@@ -49,8 +50,9 @@ sending_over(struct sending *s, bool uncertain)
 {
 	struct outbox *o = s->o;
 
+	o->posting = 0;
 	sending_free(s);
-	work_step_done(o, true, uncertain);
+	work_step_done(o, uncertain);
 }
 
 /* ---- what became of it -------------------------------------------------- */
@@ -255,11 +257,12 @@ on_claimed(struct peer *peer, struct msg *m, void *arg)
 		sending_free(s);
 		/* What was due may have stood down before its turn: ask. */
 		if (m->type == MSG_FAILED)
-			work_step_none(o, (struct opt){true, 1000});
+			work_step_wait(o, LEDGER_PAUSE_MS);
 		else
-			work_step_done(o, true, false);
+			work_step_done(o, false);
 		return;
 	}
+	o->posting = c->intent_id;
 	s->intent_id = c->intent_id;
 	s->recording_id = c->recording_id;
 	s->kind = message_kind(c->message_kind);
@@ -284,11 +287,12 @@ on_token(enum token_answer answer, const char *bearer, int64_t serial,
 	struct sending *s = arg;
 	struct outbox *o = s->o;
 	struct msg m = {.type = MSG_CLAIM};
-	struct opt again = {true, wait_ms > 0 ? wait_ms : 1000};
 
+	if (o->stopping && (answer == TOKEN_REFUSED || !work_has_time(o, 0)))
+		work_stop_short(o);
 	if (answer != TOKEN_GOOD) {
 		sending_free(s);
-		work_step_none(o, again);
+		work_step_wait(o, wait_ms > 0 ? wait_ms : TOKEN_PAUSE_MS);
 		return;
 	}
 	sending_bearer(s, bearer, serial);
@@ -303,7 +307,7 @@ on_due(struct peer *peer, struct msg *m, void *arg)
 	struct sending *s;
 
 	if (m->type == MSG_FAILED) {
-		work_step_none(o, (struct opt){true, 1000});
+		work_step_wait(o, LEDGER_PAUSE_MS);
 		return;
 	}
 	if (!m->due.in_ms.has || m->due.in_ms.value > 0) {

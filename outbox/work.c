@@ -9,6 +9,9 @@
  *	sending		again, 16 a turn	listing
  *	listing		one a turn: sending	idle
  *	idle		(a poke or the clock: sending)
+ *
+ * While stopping every step leads to sending, until nothing is due: that ends
+ * the process, as does its bound. What cannot be sent just now makes it idle.
  */
 #include <assert.h>
 
@@ -19,8 +22,6 @@
 #define TURN_SENDS_MOST 16
 /* A claim without time to be answered only makes work for a person. */
 #define STOP_LEAST_MS 5000
-
-static void work_next(struct outbox *o);
 
 /* ---- the start ---------------------------------------------------------- */
 
@@ -97,20 +98,9 @@ wake_at(struct outbox *o, struct opt in_ms)
 	(void)event_add(o->wake, &tv);
 }
 
-/* A stop is through when nothing is due, or its time is up. */
-static void
-stop_if_through(struct outbox *o)
-{
-	if (o->stopping && !o->busy &&
-	    (o->work >= WORK_LISTING ||
-		o->stop_at - clock_monotonic_ms() < STOP_LEAST_MS))
-		role_exit(&o->role, 0);
-}
-
 static void
 work_next(struct outbox *o)
 {
-	stop_if_through(o);
 	if (o->busy || steps[o->work] == NULL || o->role.config == NULL)
 		return;
 	o->busy = true;
@@ -147,7 +137,8 @@ static const enum work work_after_none[WORK_COUNT] = {
 static void
 work_enter(struct outbox *o, enum work work)
 {
-	if (o->work == WORK_START_SENDING && work != WORK_START_SENDING)
+	if (o->work == WORK_START_SENDING && work != WORK_START_SENDING &&
+	    !o->stopping)
 		say_started(o, true);
 	if (work != WORK_SENDING || o->work != WORK_SENDING)
 		o->sent = 0;
@@ -160,15 +151,21 @@ work_enter(struct outbox *o, enum work work)
 }
 
 void
-work_step_done(struct outbox *o, bool did_something, bool uncertain)
+work_step_done(struct outbox *o, bool uncertain)
 {
 	o->busy = false;
 	if (uncertain)
 		wake_at(o,
 		    (struct opt){true, outbox_limit(o, LIMIT_reconcile_after)});
-	work_enter(o,
-	    did_something ? work_after_step(o, uncertain)
-			  : work_after_none[o->work]);
+	work_enter(
+	    o, o->stopping ? WORK_SENDING : work_after_step(o, uncertain));
+}
+
+/* Only a step of sending says that nothing is due, and no poke came since. */
+static bool
+is_flushed(const struct outbox *o)
+{
+	return steps[o->work] == send_one && !o->poked;
 }
 
 void
@@ -176,7 +173,24 @@ work_step_none(struct outbox *o, struct opt in_ms)
 {
 	o->busy = false;
 	wake_at(o, in_ms);
-	work_enter(o, work_after_none[o->work]);
+	if (!o->stopping) {
+		work_enter(o, work_after_none[o->work]);
+		return;
+	}
+	if (is_flushed(o))
+		role_exit(&o->role, 0);
+	o->poked = false;
+	work_enter(o, WORK_SENDING);
+}
+
+void
+work_step_wait(struct outbox *o, int64_t ms)
+{
+	o->busy = false;
+	if (o->stopping && !work_has_time(o, ms))
+		work_stop_short(o);
+	wake_at(o, (struct opt){true, ms});
+	work_enter(o, o->stopping ? WORK_IDLE : work_after_none[o->work]);
 }
 
 void
@@ -196,13 +210,35 @@ on_wake(evutil_socket_t fd, short what, void *arg)
 	work_poke(arg);
 }
 
+bool
+work_has_time(const struct outbox *o, int64_t in_ms)
+{
+	int64_t least = outbox_limit(o, LIMIT_post_timeout);
+
+	if (least > STOP_LEAST_MS)
+		least = STOP_LEAST_MS;
+	return !o->stopping ||
+	    o->stop_at - clock_monotonic_ms() - in_ms >= least;
+}
+
+/* What was claimed is not sent again: whether it arrived is looked for. */
+_Noreturn void
+work_stop_short(struct outbox *o)
+{
+	if (o->posting != 0)
+		log_warnx("stopped while intent %lld is posted: the next start "
+			  "looks whether it arrived",
+		    (long long)o->posting);
+	else
+		log_warnx("stopped before all was sent: what waits still is "
+			  "sent from the next start on");
+	role_exit(&o->role, 0);
+}
+
 static void
 on_stop_bound(evutil_socket_t fd, short what, void *arg)
 {
-	struct outbox *o = arg;
-
-	log_warnx("stopped before all was sent: it is sent at the next start");
-	role_exit(&o->role, 0);
+	work_stop_short(arg);
 }
 
 void

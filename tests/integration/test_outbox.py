@@ -2,6 +2,9 @@
 1.6, 1.11).
 """
 
+import signal
+import time
+
 from surroundings import wait_for
 
 COMMENTS = "POST /{a}/recordings/{id}/comments.json"
@@ -60,3 +63,74 @@ def test_what_is_due_behind_what_stands_down_at_a_start(make_connector):
     assert ("completion", "sending") in messages(connector)
     connector.sim.release(COMMENTS)
     connector.wait_event(event_id, "dispatched", "completed")
+
+
+# ---- while it stops --------------------------------------------------------
+
+UNROUTED = 48699915
+TOKENS = "POST /oauth/tokens"
+TURN = 16               # sends of a turn, of outbox/work.c
+
+
+def test_a_stop_sends_all_that_is_due(make_connector):
+    """More than a turn's messages wait behind one that takes its time."""
+    connector = make_connector(limits={"reconcile_after": "1m"})
+    sim = connector.start().wait_entered().sim
+    sim.gate(COMMENTS)
+    sim.mention(project_id=UNROUTED)
+    sim.wait("held", 1)
+    for _ in range(2 * TURN):
+        sim.mention(project_id=UNROUTED)
+    wait_for(lambda: messages(connector).get(
+        ("holding_reply", "pending")) == 2 * TURN, what="what waits")
+    connector.process.send_signal(signal.SIGTERM)
+    connector.wait_log("stopping")
+    sim.release(COMMENTS)
+    assert connector.wait_end() == 143
+    assert messages(connector) == {("holding_reply", "sent"): 2 * TURN + 1}
+
+
+def test_a_stop_claims_nothing_without_time_for_an_answer(make_connector):
+    """The token comes when less than that is left (T15): what waits is sent
+    at the next start, as it says.
+    """
+    connector = make_connector(
+        script={"default": ["get", "ack-id", "linger"]},
+        limits={"cancel_grace": "100ms", "outbox_flush": "5200ms"})
+    sim = connector.sim
+    sim.world({"token_lifetime": 6})
+    connector.start().wait_entered()
+    event_id = sim.mention()["event_id"]
+    wait_for(lambda: connector.query(
+        "SELECT 1 FROM task_events WHERE delivery = 'delivered'"),
+        what="its acknowledgement")
+    sim.gate(TOKENS)
+    sim.wait("held", 1)
+    connector.process.send_signal(signal.SIGTERM)
+    wait_for(lambda: ("completion", "pending") in messages(connector),
+             what="the notice of its end")
+    until = time.monotonic() + 0.5
+    wait_for(lambda: time.monotonic() > until, what="too little time")
+    sim.release(TOKENS)
+    assert connector.wait_end() == 143
+    assert messages(connector)["completion", "pending"] == 1
+    assert not [m for m in sim.messages() if m["kind"] == "comment"]
+    assert "what waits still is sent from the next start on" in (
+        connector.tail())
+    connector.start()
+    wait_for(lambda: ("completion", "sent") in messages(connector),
+             what="the notice of event %d" % event_id)
+
+
+def test_a_stop_says_what_it_cuts_short(make_connector):
+    """Nobody may be told that it is sent later: it may be there already."""
+    connector = make_connector(limits={"outbox_flush": "5500ms",
+                                       "reconcile_after": "1m"})
+    sim = connector.start().wait_entered().sim
+    fault = sim.fault(COMMENTS, times=1, hang=True, when="after")["fault"]
+    sim.mention(project_id=UNROUTED)
+    sim.wait("hits", 1, fault=fault)
+    assert connector.stop() == 143
+    assert messages(connector) == {("holding_reply", "sending"): 1}
+    assert "the next start looks whether it arrived" in connector.tail()
+    assert "sent from the next start" not in connector.tail()
