@@ -15,6 +15,9 @@
 #define PROTOCOL_VERSION 1
 #define SCHEMA_VERSION 1 /* of ledger.db */
 
+/* REFUSED.note of what the outbox does not post; mcpd knows it in POST_IS. */
+#define NOTE_HOLDS_CREDENTIAL "refused; it holds a credential"
+
 /* In the order in which accusations count: each may accuse those below. */
 enum role_id {
 	ROLE_SUPERVISOR,

@@ -66,13 +66,18 @@ static const struct standing {
 static const struct standing refused = {"canceled", "refused", true, true,
     "Basecamp refused it: it was not posted."};
 
+static const struct standing withheld = {"canceled", "refused", true, true,
+    "It holds a credential of the connector, so it was not posted. Leave that "
+    "out."};
+
 static const struct standing *
 standing_of(const struct msg_post_is *is)
 {
 	size_t i;
 
 	if (is->refused)
-		return &refused;
+		return strcmp(is->note, NOTE_HOLDS_CREDENTIAL) == 0 ? &withheld
+								    : &refused;
 	for (i = 0; i < sizeof(standings) / sizeof(standings[0]); i++) {
 		if (strcmp(standings[i].state, is->state) == 0)
 			return &standings[i];
@@ -102,7 +107,8 @@ post_say(struct call *call, const struct msg_post_is *is)
 static void
 post_late(struct call *call)
 {
-	struct msg_post_is is = {.state = "pending", .message_kind = ""};
+	struct msg_post_is is = {
+	    .state = "pending", .message_kind = "", .note = ""};
 
 	post_say(call, &is);
 }

@@ -10,6 +10,7 @@
  *	listing.c	all pages of a destination's messages by the agent
  *	message.c	addresses and bodies of the three kinds of message
  *	token.c		the access token: mint, renewal, holds
+ *	secret.c	whether a body says a secret
  */
 #ifndef OUTBOX_OUTBOX_H
 #define OUTBOX_OUTBOX_H
@@ -111,7 +112,7 @@ void token_get(
     struct token *t, int64_t refused_serial, token_done done, void *arg);
 /* Ms until it should be renewed. */
 int64_t token_renew_in(const struct token *t);
-/* Does TEXT hold the token or the client's secret? */
+/* Does TEXT hold the token or the client's secret, in any form of a body? */
 bool token_is_in(const struct token *t, const char *text, size_t len);
 
 #endif

@@ -271,7 +271,7 @@ on_claimed(struct peer *peer, struct msg *m, void *arg)
 	if (s->kind == NULL)
 		settle_refused(s, "no such kind of message");
 	else if (token_is_in(o->token, s->text, s->len))
-		settle_refused(s, "refused; it holds a credential");
+		settle_refused(s, NOTE_HOLDS_CREDENTIAL);
 	else
 		sending_post(s);
 }

@@ -17,6 +17,7 @@
 #include "common/url.h"
 #include "common/xmalloc.h"
 #include "outbox/outbox.h"
+#include "outbox/secret.h"
 
 #define MINT_TIMEOUT_MS 30000
 #define MINT_ANSWER_MOST ((size_t)1024 * 1024)
@@ -518,9 +519,7 @@ token_renew_in(const struct token *t)
 bool
 token_is_in(const struct token *t, const char *text, size_t len)
 {
-	return (t->bearer != NULL &&
-		   memmem(text, len, t->bearer, strlen(t->bearer)) != NULL) ||
+	return (t->bearer != NULL && secret_is_in(t->bearer, text, len)) ||
 	    (t->client_secret != NULL &&
-		memmem(text, len, t->client_secret, strlen(t->client_secret)) !=
-		    NULL);
+		secret_is_in(t->client_secret, text, len));
 }

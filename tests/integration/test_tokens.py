@@ -198,6 +198,29 @@ def test_a_credential_in_a_workers_words_is_not_posted(guarded):
     assert [r["state"] for r in rows] == ["canceled", "canceled", "sent"]
 
 
+def test_a_credential_is_found_in_what_became_html(make_connector):
+    """The body that is posted is compared in every form of it, and the
+    worker is told why it is not posted.
+    """
+    secret = "s3cr&t-\"and\"-<more>"
+    connector = make_connector(script={"default": [
+        "get", "ack-id", "reply?:see `%s` here" % secret,
+        "reply:all is well", "complete"]})
+    connector.sim.world({"clients": [{"client_id": "agent-client",
+                                      "secret": secret}]})
+    connector.write_credentials(client_secret=secret)
+    connector.start().wait_entered()
+    event_id = connector.sim.mention()["event_id"]
+    connector.wait_event(event_id, "completed")
+    connector.wait_line(type="dispatch", state="ended")
+    assert [m["content"] for m in connector.sim.messages()] == [
+        "<p>all is well</p>"]
+    told = [r["text"] for r in connector.agent_records("answer")
+            if '"refused"' in r["text"]]
+    assert len(told) == 1
+    assert "credential" in told[0] and "Basecamp" not in told[0]
+
+
 # ---- memory, as root -------------------------------------------------------
 
 def memory_of(pid):

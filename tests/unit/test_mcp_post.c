@@ -119,6 +119,32 @@ static const struct stands_row {
     {"canceled", true, "refused", true},
 };
 
+/* Its worker can do something about it, other than about a refusal. */
+static void
+what_holds_a_credential_is_said_to_hold_one(void **state)
+{
+	struct msg m = {.type = MSG_POST_IS};
+	struct world *w = world_open();
+	const char *refusal;
+	bool is_error;
+	json_t *json;
+
+	(void)world_ask(w, THREAD, REPLY, &refusal);
+	m.post_is = (struct msg_post_is){.intent_id = 33,
+	    .state = "canceled",
+	    .message_kind = "comment",
+	    .refused = true,
+	    .note = "refused; it holds a credential"};
+	world_reply(w, &m);
+	json = world_answer_json(w, &is_error);
+	assert_true(is_error);
+	assert_string_equal("refused", member_text(json, "state"));
+	assert_non_null(strstr(member_text(json, "message"), "credential"));
+	assert_null(strstr(member_text(json, "message"), "Basecamp"));
+	json_decref(json);
+	world_free(w);
+}
+
 static void
 what_is_final_is_said_at_once(void **state)
 {
@@ -307,6 +333,7 @@ main(void)
 	    cmocka_unit_test(a_reply_is_rendered_hashed_and_waited_for),
 	    cmocka_unit_test(a_boost_is_one_line_of_plain_text),
 	    cmocka_unit_test(what_is_final_is_said_at_once),
+	    cmocka_unit_test(what_holds_a_credential_is_said_to_hold_one),
 	    cmocka_unit_test(waiting_for_a_post_has_its_bound),
 	    cmocka_unit_test(a_new_ledger_is_asked_how_a_post_stands),
 	    cmocka_unit_test(a_call_has_its_deadline),
