@@ -34,6 +34,7 @@ do_drop(struct attempt *a)
 		log_info("event %lld is not launched: %s",
 		    (long long)a->event_id, a->refused_text);
 	attempt_free(a);
+	dispatcher_attempt_gone(d);
 	pass_goes_on(d);
 }
 

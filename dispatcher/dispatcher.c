@@ -42,7 +42,7 @@ dispatcher_show_count(struct dispatcher *d, const char *name, int64_t count)
 }
 
 void
-dispatcher_attempt_over(struct dispatcher *d)
+dispatcher_attempt_gone(struct dispatcher *d)
 {
 	int64_t held = attempts_held(d);
 
@@ -53,6 +53,12 @@ dispatcher_attempt_over(struct dispatcher *d)
 	}
 	if (d->stopping && attempts_count(d) == held)
 		role_exit(&d->role, 0);
+}
+
+void
+dispatcher_attempt_over(struct dispatcher *d)
+{
+	dispatcher_attempt_gone(d);
 	pass_wanted(d);
 }
 

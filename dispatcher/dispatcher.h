@@ -67,7 +67,9 @@ int64_t dispatcher_limit(const struct dispatcher *d, enum limit limit);
 /* What status shows; 0 is not shown. */
 void dispatcher_show_count(
     struct dispatcher *d, const char *name, int64_t count);
-/* An attempt was settled or held: status, the next pass, the end of a stop. */
+/* There is one live attempt less: status, the end of a recovery or a stop. */
+void dispatcher_attempt_gone(struct dispatcher *d);
+/* The same of one that was settled or held; more may be startable for it. */
 void dispatcher_attempt_over(struct dispatcher *d);
 
 #endif

@@ -177,8 +177,17 @@ dispatcher_limit(const struct dispatcher *d, enum limit limit)
 }
 
 void
+dispatcher_attempt_gone(struct dispatcher *d)
+{
+	struct stage *s = d->role.arg;
+
+	s->attempts_gone++;
+}
+
+void
 dispatcher_attempt_over(struct dispatcher *d)
 {
+	dispatcher_attempt_gone(d);
 }
 
 void
@@ -206,6 +215,7 @@ stage_new(void)
 	s->input = s->output = s->errors = -1;
 	LIST_INIT(&s->d.attempts);
 	s->d.role.base = s->base;
+	s->d.role.arg = s;
 	s->d.role.config = c;
 	c->generation = 3;
 	c->concurrency = 2;
@@ -498,6 +508,7 @@ stage_ends(struct stage *s, const char *stop, const char *flags)
 	struct msg m = {.type = MSG_ENDED};
 	const struct msg_end *e;
 	char got[64];
+	int gone;
 
 	stage_expect(s, MSG_END);
 	e = &s->asked->end;
@@ -508,7 +519,9 @@ stage_ends(struct stage *s, const char *stop, const char *flags)
 	assert_string_equal(s->end, got);
 	m.ended.stop_reason = stop;
 	m.ended.unknown = s->unknown;
+	gone = s->attempts_gone;
 	stage_answer(s, &m);
+	assert_int_equal(gone + 1, s->attempts_gone);
 	if (s->unknown == 0)
 		stage_free(s);
 }

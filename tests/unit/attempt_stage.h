@@ -36,7 +36,8 @@ struct stage {
 	int joins;         /* JOIN, which is answered at once: */
 	int64_t unexposed; /* with this; -1: as other requests */
 	int64_t still_running;
-	int64_t unknown; /* of ENDED */
+	int64_t unknown;   /* of ENDED */
+	int attempts_gone; /* as the dispatcher was told */
 };
 
 /* A stage on which event 101 is about to be launched. */

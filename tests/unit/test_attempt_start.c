@@ -19,6 +19,7 @@ a_launch_refused_leaves_nothing(void **state)
 	stage_expect(s, MSG_LAUNCH);
 	stage_refuse(s, "not_startable");
 	assert_null(s->asked);
+	assert_int_equal(1, s->attempts_gone);
 	stage_free(s);
 }
 
