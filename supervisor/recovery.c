@@ -268,12 +268,27 @@ group_outlived(const struct identity *leader)
 	    identity_group_members(leader->pgid) > 0;
 }
 
+/* Its tree as it is here: RUNNING may not have reached the ledger. */
+static const char *
+own_tree_finds(const struct supervisor *sv, const char *id)
+{
+	const struct attempt *a = attempt_find(sv, id);
+
+	if (a == NULL || a->tree == NULL || !tree_is_populated(a->tree))
+		return NULL;
+	return a->leader_ended ? "processes that its worker left run"
+			       : "its worker's process runs";
+}
+
 const char *
 recovery_finds(const struct supervisor *sv, const char *id,
     const struct msg_identity_is *known)
 {
+	const char *own = own_tree_finds(sv, id);
 	struct identity leader = leader_of(known);
 
+	if (own != NULL)
+		return own;
 	if (known->boot_id[0] != '\0' &&
 	    strcmp(known->boot_id, sv->boot_id) != 0)
 		return NULL;

@@ -222,8 +222,9 @@ enum fate attempts_fate(const struct supervisor *sv, const char *attempt);
 bool attempts_signaled(
     const struct supervisor *sv, const char *attempt, bool *was_signaled);
 /*
- * What can be proved to run of an attempt, by what the ledger KNOWS of it: in
- * words, or NULL for nothing. What cannot be proved may run all the same.
+ * What can be proved to run of an attempt, by the tree that this run has of it
+ * and by what the ledger KNOWS of it: in words, or NULL for nothing. What
+ * cannot be proved may run all the same.
  */
 const char *recovery_finds(const struct supervisor *sv, const char *attempt,
     const struct msg_identity_is *known);

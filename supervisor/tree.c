@@ -151,6 +151,12 @@ tree_is_empty(const struct tree *tree)
 	return tree_look(tree) == TREE_EMPTY;
 }
 
+bool
+tree_is_populated(const struct tree *tree)
+{
+	return tree_look(tree) == TREE_POPULATED;
+}
+
 /* ---- signals ------------------------------------------------------------ */
 
 /* No live process has the leader's number: its group is its orphans. */

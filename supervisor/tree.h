@@ -39,8 +39,12 @@ struct tree *tree_of_record(
 struct tree *tree_of_cgroup(struct event_base *base, const char *cgroup);
 void tree_free(struct tree *tree);
 
-/* Nothing of it lives: looked at now, not remembered. */
+/*
+ * Nothing of it lives; something does: looked at now, not remembered. Neither,
+ * where that cannot be told.
+ */
 bool tree_is_empty(const struct tree *tree);
+bool tree_is_populated(const struct tree *tree);
 /* tree_end() sent it a signal; false when it ended by itself before that. */
 bool tree_was_signaled(const struct tree *tree);
 /* waitid() saw the leader end: no need to wait for the next look. */

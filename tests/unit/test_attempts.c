@@ -79,6 +79,54 @@ has_exited(const void *arg)
 	return house.exits > 0;
 }
 
+/* What the ledger knows when RUNNING was never committed: no process. */
+static const char *
+finds_unrecorded(void)
+{
+	static const struct msg_identity_is known = {.found = true,
+	    .state = "launching",
+	    .run_id = RUN,
+	    .boot_id = "",
+	    .containment = ""};
+
+	const char *found = recovery_finds(&house.sv, ATTEMPT, &known);
+
+	return found == NULL ? "nothing" : found;
+}
+
+/* A person says that nothing of it runs; we know better of our own child. */
+static void
+test_own_tree_is_found(void **state)
+{
+	struct msg_worker_spawned w;
+
+	(void)state;
+	assert_string_equal("nothing", finds_unrecorded());
+	house_prepare();
+	assert_string_equal("nothing", finds_unrecorded());
+	w = house_start_worker();
+	assert_string_equal("its worker's process runs", finds_unrecorded());
+	house_end_and_assert("gone");
+	assert_string_equal("nothing", finds_unrecorded());
+	house_worker_forget(&w);
+}
+
+static void
+test_own_orphan_is_found(void **state)
+{
+	struct msg_worker_spawned w;
+
+	(void)state;
+	house_settings_make("orphan", "bin/agent");
+	house_prepare();
+	w = house_start_worker();
+	house_run_until(has_exited, NULL, "WORKER_EXITED");
+	assert_string_equal(
+	    "processes that its worker left run", finds_unrecorded());
+	house_end_and_assert("gone");
+	house_worker_forget(&w);
+}
+
 /* It goes by itself: told once; reaped at once, for nothing is left of it. */
 static void
 test_exit_by_itself(void **state)
@@ -509,6 +557,8 @@ main(int argc, char *argv[])
 	cmocka_unit_test_setup_teardown(test, house_make, house_remove)
 	const struct CMUnitTest tests[] = {
 	    IN_HOUSE(test_whole_life),
+	    IN_HOUSE(test_own_tree_is_found),
+	    IN_HOUSE(test_own_orphan_is_found),
 	    IN_HOUSE(test_exit_by_itself),
 	    IN_HOUSE(test_leaderless),
 	    IN_HOUSE(test_deaf_worker),
