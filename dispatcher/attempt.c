@@ -111,7 +111,7 @@ attempt_end(struct attempt *a, int64_t grace_ms)
 static void
 do_end(struct attempt *a)
 {
-	attempt_end(a, dispatcher_limit(a->d, LIMIT_close_grace));
+	attempt_end(a, dispatcher_grace(a->d, LIMIT_close_grace));
 }
 
 static void
@@ -381,6 +381,26 @@ do_hold(struct attempt *a)
 	dispatcher_attempt_over(a->d);
 }
 
+/* How long a state may wait by itself; the others wait for an answer. */
+static int64_t
+state_bound(const struct attempt *a)
+{
+	if (a->state == AT_CUTTING)
+		return dispatcher_grace(a->d, LIMIT_cancel_grace);
+	if (a->state == AT_LEAVING)
+		return dispatcher_grace(a->d,
+		    a->stop[0] != '\0' && !a->has_exited ? LIMIT_close_grace
+							 : LIMIT_exit_wait);
+	return 0;
+}
+
+/* A stop gives less time than was given before: the timer comes sooner. */
+static void
+do_hurry(struct attempt *a)
+{
+	attempt_hurry(a, state_bound(a));
+}
+
 /* ---- the table --------------------------------------------------------- */
 
 /*
@@ -433,13 +453,16 @@ static void (*const actions[AT_STATES][EV_COUNT])(struct attempt *) = {
 	[EV_UNSAFE] = do_end_unsafe,
 	[EV_EXIT] = do_leave,
 	[EV_EOF] = do_leave,
-	[EV_TIMER] = do_end},
+	[EV_TIMER] = do_end,
+	[EV_SHUTDOWN] = do_hurry},
     [AT_LEAVING] = {[EV_ANSWER] = do_late_answer,
 	[EV_UNSAFE] = do_end_unsafe,
 	[EV_EXIT] = do_left_if_all,
 	[EV_EOF] = do_left_if_all,
-	[EV_TIMER] = do_left},
-    [AT_ENDING] = {[EV_DONE] = do_settle, [EV_REFUSED] = do_hold},
+	[EV_TIMER] = do_left,
+	[EV_SHUTDOWN] = do_hurry},
+    [AT_ENDING] =
+	{[EV_DONE] = do_settle, [EV_REFUSED] = do_hold, [EV_SHUTDOWN] = do_end},
     [AT_SETTLING] = {[EV_DONE] = do_settled, [EV_REFUSED] = do_hold},
     [AT_HELD] = {[EV_DONE] = do_nothing, [EV_OVER] = do_settled},
 };
@@ -451,19 +474,6 @@ attempt_event(struct attempt *a, enum attempt_event event)
 {
 	if (actions[a->state][event] != NULL)
 		actions[a->state][event](a);
-}
-
-/* How long a state may wait by itself; the others wait for an answer. */
-static int64_t
-state_bound(const struct attempt *a)
-{
-	if (a->state == AT_CUTTING)
-		return dispatcher_limit(a->d, LIMIT_cancel_grace);
-	if (a->state == AT_LEAVING)
-		return dispatcher_limit(a->d,
-		    a->stop[0] != '\0' && !a->has_exited ? LIMIT_close_grace
-							 : LIMIT_exit_wait);
-	return 0;
 }
 
 static void
@@ -520,7 +530,7 @@ attempt_recover(struct dispatcher *d, const struct msg_live *live)
 
 	a->task_id = live->task_id;
 	a->project_id = live->project_id;
-	attempt_end(a, dispatcher_limit(d, LIMIT_recover_grace));
+	attempt_end(a, dispatcher_grace(d, LIMIT_recover_grace));
 }
 
 void

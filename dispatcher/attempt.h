@@ -39,7 +39,7 @@ enum attempt_event {
 	EV_EOF,        /* its output ended */
 	EV_TIMER,      /* this state took too long */
 	EV_DEADLINE,   /* the attempt took too long */
-	EV_SHUTDOWN,   /* an orderly stop */
+	EV_SHUTDOWN,   /* an orderly stop; again: in less time */
 	EV_SUPERSEDED, /* an operator took its task away */
 	EV_OVER,       /* a person settled it */
 	EV_COUNT
@@ -95,6 +95,7 @@ struct attempt {
 	bool spawn_failed, no_retry, uncharged;
 	char refused_reason[41], refused_text[257];
 	struct event *timer, *deadline, *ticker;
+	int64_t waits_until; /* of the timer, monotonic ms; 0: it waits not */
 };
 
 /* A fresh attempt for EVENT_ID; LAUNCH goes out. */
@@ -125,6 +126,8 @@ void attempts_shutdown(struct dispatcher *d);
 
 /* EV_TIMER in MS milliseconds instead of whenever it was to come; 0: never. */
 void attempt_wait(struct attempt *a, int64_t ms);
+/* EV_TIMER in MS milliseconds, if it was to come later than that. */
+void attempt_hurry(struct attempt *a, int64_t ms);
 /* EV_DEADLINE: from the launch on, start-up included (dispatch.md 6). */
 void attempt_deadline_begin(struct attempt *a);
 /* From the first prompt on; a further one does not begin it anew. */

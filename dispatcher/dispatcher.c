@@ -207,7 +207,7 @@ on_stop(struct role *role, int64_t bound_ms)
 {
 	struct dispatcher *d = role->arg;
 
-	d->stopping = true;
+	dispatcher_stop_by(d, bound_ms);
 	attempts_shutdown(d);
 	dispatcher_attempt_over(d);
 }

@@ -36,6 +36,8 @@ struct dispatcher {
 	bool passing;         /* a pass is under way */
 	bool pass_again;      /* something changed meanwhile */
 	bool stopping;
+	/* Of a stop, monotonic ms: no turn, no tree has grace after that. */
+	int64_t cut_until, kill_at;
 	int64_t pass_after;     /* the last event the pass looked at */
 	int64_t stranded;       /* as told last; -1 never */
 	int64_t stranded_at;    /* monotonic ms of that */
@@ -57,6 +59,13 @@ void pass_init(struct dispatcher *d);
 
 /* Once, before the first pass: end and settle what an earlier one left. */
 void recover_begin(struct dispatcher *d);
+
+/* ---- timers.c ----------------------------------------------------------- */
+
+/* BOUND_MS from now all is to be settled: what of it is for grace. */
+void dispatcher_stop_by(struct dispatcher *d, int64_t bound_ms);
+/* The grace LIMIT gives, or what a stop has left of it; never 0. */
+int64_t dispatcher_grace(const struct dispatcher *d, enum limit limit);
 
 /* ---- dispatcher.c ------------------------------------------------------- */
 

@@ -1,5 +1,36 @@
+#include "common/clock.h"
 #include "common/log.h"
 #include "dispatcher/attempt.h"
+
+/*
+ * A quarter is kept for what follows SIGKILL: the proof, a report in mcpd's
+ * hands, the settlement. Before it a tree that was asked to end has its grace,
+ * before that a turn that was interrupted.
+ */
+void
+dispatcher_stop_by(struct dispatcher *d, int64_t bound_ms)
+{
+	int64_t now = clock_monotonic_ms(), part = bound_ms / 4;
+	int64_t grace = dispatcher_limit(d, LIMIT_close_grace);
+
+	d->stopping = true;
+	d->kill_at = now + bound_ms - part;
+	d->cut_until = d->kill_at - (grace < part ? grace : part);
+}
+
+int64_t
+dispatcher_grace(const struct dispatcher *d, enum limit limit)
+{
+	int64_t ms = dispatcher_limit(d, limit), left;
+
+	if (!d->stopping)
+		return ms;
+	left = (limit == LIMIT_cancel_grace ? d->cut_until : d->kill_at) -
+	    clock_monotonic_ms();
+	if (ms < left)
+		return ms;
+	return left > 0 ? left : 1;
+}
 
 static void
 on_timer(evutil_socket_t fd, short what, void *arg)
@@ -44,6 +75,14 @@ attempt_wait(struct attempt *a, int64_t ms)
 		timer_begin(a, &a->timer, on_timer, ms);
 	else if (a->timer != NULL)
 		(void)event_del(a->timer);
+	a->waits_until = ms == 0 ? 0 : clock_monotonic_ms() + ms;
+}
+
+void
+attempt_hurry(struct attempt *a, int64_t ms)
+{
+	if (a->waits_until > clock_monotonic_ms() + ms)
+		attempt_wait(a, ms);
 }
 
 void

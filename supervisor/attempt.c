@@ -340,6 +340,7 @@ static void
 act_ask_again(struct attempt *a)
 {
 	asked_keep(&a->end_asked, &a->to);
+	(void)mcpd_drain(a);
 }
 
 static void

@@ -120,7 +120,7 @@ void mcpd_is_ready(struct attempt *a);
 void mcpd_clear(struct attempt *a);
 /* After that: start the next, or tell who has to know. */
 void mcpd_is_gone(struct attempt *a);
-/* Let it finish; false when there is none. */
+/* Let it finish, at a stop in less time; false when there is none. */
 bool mcpd_drain(struct attempt *a);
 /* No next one: close its token and give its request up. */
 void mcpd_forget_next(struct attempt *a);

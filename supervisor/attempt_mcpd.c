@@ -53,13 +53,23 @@ mcpd_is_ready(struct attempt *a)
 		listener_serve(a->listener);
 }
 
+/* At a stop: half of what the dispatcher keeps for the settlement, at most. */
+static int64_t
+drain_bound_ms(const struct attempt *a)
+{
+	int64_t bound = attempt_limit(a, LIMIT_mcpd_drain);
+	int64_t most = attempt_limit(a, LIMIT_stop_bound) / 16;
+
+	return a->sv->stopping && bound > most ? most : bound;
+}
+
 bool
 mcpd_drain(struct attempt *a)
 {
 	if (a->mcpd == NULL)
 		return false;
-	if (!a->mcpd_draining)
-		child_drain(a->mcpd, attempt_limit(a, LIMIT_mcpd_drain));
+	if (!a->mcpd_draining || a->sv->stopping)
+		child_drain(a->mcpd, drain_bound_ms(a));
 	a->mcpd_draining = true;
 	a->mcpd_ready = false;
 	return true;

@@ -225,6 +225,18 @@ recovery_find(const char *id)
 	return NULL;
 }
 
+/* The one who asked before is dead, or asks again, more in a hurry. */
+static void
+recovery_ask_again(
+    struct recovery *r, const struct reply_to *to, int64_t grace_ms)
+{
+	peer_fail(&r->to, "cancelled", 0, "asked again since");
+	r->to = *to;
+	r->grace_ms = grace_ms;
+	if (r->tree != NULL)
+		recovery_end_tree(r, r->tree);
+}
+
 void
 recovery_begin(struct supervisor *sv, const char *id, const struct reply_to *to,
     int64_t grace_ms)
@@ -234,9 +246,7 @@ recovery_begin(struct supervisor *sv, const char *id, const struct reply_to *to,
 	struct msg m = {.type = MSG_IDENTITY};
 
 	if (r != NULL) {
-		/* The one who asked before is dead, or asks again. */
-		peer_fail(&r->to, "cancelled", 0, "asked again since");
-		r->to = *to;
+		recovery_ask_again(r, to, grace_ms);
 		return;
 	}
 	if (ledger == NULL) {

@@ -78,7 +78,7 @@ child_spawn_mcpd(
 void
 child_drain(struct child *c, int64_t bound_ms)
 {
-	assert_int_equal(bound_ms, 2000);
+	assert_int_equal(bound_ms, house.sv.stopping ? 500 : 2000);
 	assert_false(c->is_drained);
 	c->is_drained = true;
 	house.mcpd_drained++;

@@ -391,6 +391,71 @@ a_tree_that_cannot_be_proved_gone(void **state)
 }
 
 /* What an earlier dispatcher left: ended first, then settled as lost. */
+/* 33 s: a quarter for the settlement, before it 5 s for trees. */
+static void
+a_stop_has_so_much_grace(void **state)
+{
+	struct stage *s = stage_new();
+	int64_t *limits = s->d.role.config->limits, before;
+
+	limits[LIMIT_cancel_grace] = 300000;
+	limits[LIMIT_close_grace] = 5000;
+	assert_int_equal(300000, dispatcher_grace(&s->d, LIMIT_cancel_grace));
+	before = clock_monotonic_ms();
+	dispatcher_stop_by(&s->d, 33000);
+	assert_in_range(s->d.kill_at - before, 24750, 25750);
+	assert_int_equal(5000, s->d.kill_at - s->d.cut_until);
+	assert_int_equal(5000, dispatcher_grace(&s->d, LIMIT_close_grace));
+	assert_in_range(
+	    dispatcher_grace(&s->d, LIMIT_cancel_grace), 18000, 19750);
+	limits[LIMIT_cancel_grace] = 50;
+	assert_int_equal(50, dispatcher_grace(&s->d, LIMIT_cancel_grace));
+	limits[LIMIT_close_grace] = 60000;
+	dispatcher_stop_by(&s->d, 4); /* no time, but not for ever */
+	limits[LIMIT_cancel_grace] = 300000;
+	assert_in_range(dispatcher_grace(&s->d, LIMIT_cancel_grace), 1, 2);
+	stage_expect(s, MSG_LAUNCH);
+	stage_refuse(s, "not_startable");
+	stage_free(s);
+}
+
+/* What was given a minute before the stop has less than a second in it. */
+static void
+a_stop_hurries_what_ends(void **state)
+{
+	struct stage *s = stage_new();
+	struct attempt *a;
+
+	s->d.role.config->limits[LIMIT_cancel_grace] = 60000;
+	s->d.role.config->limits[LIMIT_close_grace] = 60000;
+	stage_running(s);
+	stage_says(s, INIT);
+	a = LIST_FIRST(&s->d.attempts);
+	attempt_event(a, EV_SUPERSEDED);
+	assert_int_equal(AT_CUTTING, a->state);
+	dispatcher_stop_by(&s->d, 100);
+	attempt_event(a, EV_SHUTDOWN);
+	stage_expect(s, MSG_END_TREE);
+	assert_in_range(s->asked->end_tree.grace_ms, 1, 75);
+	stage_tree_is(s, "gone");
+	stage_ends(s, "lost", "");
+
+	s = stage_new();
+	s->d.role.config->limits[LIMIT_close_grace] = 60000;
+	attempt_event(LIST_FIRST(&s->d.attempts), EV_SUPERSEDED);
+	stage_launched(s);
+	stage_expect(s, MSG_END_TREE);
+	assert_int_equal(60000, s->asked->end_tree.grace_ms);
+	msg_free(s->asked);
+	s->asked = NULL;
+	dispatcher_stop_by(&s->d, 100);
+	attempt_event(LIST_FIRST(&s->d.attempts), EV_SHUTDOWN);
+	stage_expect(s, MSG_END_TREE);
+	assert_in_range(s->asked->end_tree.grace_ms, 1, 75);
+	stage_tree_is(s, "gone");
+	stage_ends(s, "lost", "");
+}
+
 static void
 recovery_ends_and_settles(void **state)
 {
@@ -434,6 +499,8 @@ main(void)
 	    cmocka_unit_test(the_deadline_is_a_timer),
 	    cmocka_unit_test(a_stop_at_each_step),
 	    cmocka_unit_test(a_tree_that_cannot_be_proved_gone),
+	    cmocka_unit_test(a_stop_has_so_much_grace),
+	    cmocka_unit_test(a_stop_hurries_what_ends),
 	    cmocka_unit_test(recovery_ends_and_settles),
 	};
 

@@ -200,6 +200,17 @@ test_never_forked(void **state)
 }
 
 /* Asked with another generation than the present one: at most once, still. */
+/* A stop of 8 s has half a second for it. */
+static void
+test_drain_in_a_stop(void **state)
+{
+	(void)state;
+	house_prepare();
+	house.sv.settings->config->limits[LIMIT_stop_bound] = 8000;
+	house.sv.stopping = true;
+	house_end_and_assert("never_forked");
+}
+
 static void
 test_stale_config(void **state)
 {
@@ -563,6 +574,7 @@ main(int argc, char *argv[])
 	    IN_HOUSE(test_leaderless),
 	    IN_HOUSE(test_deaf_worker),
 	    IN_HOUSE(test_never_forked),
+	    IN_HOUSE(test_drain_in_a_stop),
 	    IN_HOUSE(test_stale_config),
 	    IN_HOUSE(test_config_unreadable),
 	    IN_HOUSE(test_no_route),

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -142,6 +143,49 @@ test_recorded(void **state)
 	assert_int_equal(identity_group_members(pid), 0);
 }
 
+/* Was it sent a signal that it blocks? */
+static bool
+is_signalled(const void *pid)
+{
+	char path[64], line[256];
+	unsigned long long pending = 0;
+	FILE *status;
+
+	(void)snprintf(
+	    path, sizeof(path), "/proc/%d/status", (int)*(const pid_t *)pid);
+	status = fopen(path, "re");
+	assert_non_null(status);
+	while (fgets(line, sizeof(line), status) != NULL)
+		(void)sscanf(line, "ShdPnd: %llx", &pending);
+	(void)fclose(status);
+	return pending != 0;
+}
+
+/* Asked again at a stop, it has less time: deaf, it is killed at once. */
+static void
+test_recorded_in_a_hurry(void **state)
+{
+	struct answer first, second;
+	sigset_t deaf, before;
+	pid_t pid;
+
+	(void)state;
+	(void)sigemptyset(&deaf);
+	(void)sigaddset(&deaf, SIGTERM);
+	assert_int_equal(sigprocmask(SIG_BLOCK, &deaf, &before), 0);
+	pid = stranger_make(true);
+	assert_int_equal(sigprocmask(SIG_SETMASK, &before, NULL), 0);
+	earlier(ANOTHER_RUN, house.sv.boot_id, pid);
+	house_ask_end(&first, EARLIER, 60000);
+	house_run_until(is_signalled, &pid, "SIGTERM");
+	house_ask_end(&second, EARLIER, 0);
+	house_await(&first);
+	assert_string_equal(first.word, "cancelled");
+	house_await(&second);
+	assert_string_equal(second.word, "gone");
+	assert_int_equal(identity_group_members(pid), 0);
+}
+
 static void
 test_recorded_is_another(void **state)
 {
@@ -248,6 +292,7 @@ main(int argc, char *argv[])
 	    IN_HOUSE(test_ended),
 	    IN_HOUSE(test_never_recorded),
 	    IN_HOUSE(test_recorded),
+	    IN_HOUSE(test_recorded_in_a_hurry),
 	    IN_HOUSE(test_recorded_is_another),
 	    IN_HOUSE(test_recorded_of_another_user),
 	    IN_HOUSE(test_recorded_own_group),
