@@ -51,7 +51,8 @@ dispatcher_attempt_gone(struct dispatcher *d)
 		d->recovery_listed = d->recovering = false;
 		d->recovered = true;
 	}
-	if (d->stopping && attempts_count(d) == held)
+	if (d->stopping && (d->recovered || !d->recovers_first) &&
+	    attempts_count(d) == held)
 		role_exit(&d->role, 0);
 }
 
@@ -201,7 +202,11 @@ on_configured(struct role *role)
 	pass_wanted(d);
 }
 
-/* Nothing starts any more; every turn is interrupted and settled. */
+/*
+ * Nothing starts any more; every turn is interrupted and settled. What an
+ * earlier dispatcher left, which may have died in this very stop, is settled
+ * too, without waiting for the outbox, if a ledger is there to say what.
+ */
 static void
 on_stop(struct role *role, int64_t bound_ms)
 {
@@ -209,6 +214,10 @@ on_stop(struct role *role, int64_t bound_ms)
 
 	dispatcher_stop_by(d, bound_ms);
 	attempts_shutdown(d);
+	if (peer_is_linked(dispatcher_ledger(d))) {
+		d->recovers_first = true;
+		recover_begin(d);
+	}
 	dispatcher_attempt_over(d);
 }
 

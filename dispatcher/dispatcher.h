@@ -36,6 +36,7 @@ struct dispatcher {
 	bool passing;         /* a pass is under way */
 	bool pass_again;      /* something changed meanwhile */
 	bool stopping;
+	bool recovers_first; /* before a stop is over */
 	/* Of a stop, monotonic ms: no turn, no tree has grace after that. */
 	int64_t cut_until, kill_at;
 	int64_t pass_after;     /* the last event the pass looked at */

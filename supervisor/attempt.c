@@ -25,6 +25,8 @@ static void act_ask_again(struct attempt *a);
 static void act_finish(struct attempt *a);
 static void act_orphaned(struct attempt *a);
 static void act_orphaned_unstarted(struct attempt *a);
+static void act_stopped(struct attempt *a);
+static void act_stopped_unstarted(struct attempt *a);
 
 /*
  * An attempt's life. Blanks are decisions: a worker is started once and only
@@ -41,6 +43,7 @@ static void (*const actions[ATTEMPT_STATE_COUNT][ATTEMPT_EVENT_COUNT])(
 	    [ATTEMPT_MCPD_READY] = act_prepared,
 	    [ATTEMPT_MCPD_GONE] = act_mcpd_gone,
 	    [ATTEMPT_ORPHANED] = act_orphaned_unstarted,
+	    [ATTEMPT_STOPPED] = act_stopped_unstarted,
 	},
     [ATTEMPT_PREPARED] =
 	{
@@ -50,6 +53,7 @@ static void (*const actions[ATTEMPT_STATE_COUNT][ATTEMPT_EVENT_COUNT])(
 	    [ATTEMPT_MCPD_READY] = act_mcpd_ready,
 	    [ATTEMPT_MCPD_GONE] = act_mcpd_gone,
 	    [ATTEMPT_ORPHANED] = act_orphaned_unstarted,
+	    [ATTEMPT_STOPPED] = act_stopped_unstarted,
 	},
     [ATTEMPT_STARTING] =
 	{
@@ -61,12 +65,14 @@ static void (*const actions[ATTEMPT_STATE_COUNT][ATTEMPT_EVENT_COUNT])(
 	    [ATTEMPT_NOT_STARTED] = act_not_started,
 	    [ATTEMPT_LEADER_ENDED] = act_ended_early,
 	    [ATTEMPT_ORPHANED] = act_orphaned,
+	    [ATTEMPT_STOPPED] = act_stopped,
 	},
     [ATTEMPT_UNSTARTED] =
 	{
 	    [ATTEMPT_END_TREE] = act_end_nothing,
 	    [ATTEMPT_MCPD_READY] = act_mcpd_ready,
 	    [ATTEMPT_ORPHANED] = act_orphaned,
+	    [ATTEMPT_STOPPED] = act_stopped_unstarted,
 	},
     [ATTEMPT_RUNNING] =
 	{
@@ -76,6 +82,7 @@ static void (*const actions[ATTEMPT_STATE_COUNT][ATTEMPT_EVENT_COUNT])(
 	    [ATTEMPT_MCPD_GONE] = act_mcpd_gone,
 	    [ATTEMPT_LEADER_ENDED] = act_leader_ended,
 	    [ATTEMPT_ORPHANED] = act_orphaned,
+	    [ATTEMPT_STOPPED] = act_stopped,
 	},
     [ATTEMPT_LEADERLESS] =
 	{
@@ -84,6 +91,7 @@ static void (*const actions[ATTEMPT_STATE_COUNT][ATTEMPT_EVENT_COUNT])(
 	    [ATTEMPT_MCPD_READY] = act_mcpd_ready,
 	    [ATTEMPT_MCPD_GONE] = act_mcpd_gone,
 	    [ATTEMPT_ORPHANED] = act_orphaned,
+	    [ATTEMPT_STOPPED] = act_stopped,
 	},
     [ATTEMPT_ENDING] =
 	{
@@ -93,6 +101,7 @@ static void (*const actions[ATTEMPT_STATE_COUNT][ATTEMPT_EVENT_COUNT])(
 	    [ATTEMPT_TREE_GONE] = act_tree_gone,
 	    [ATTEMPT_TREE_DOUBTED] = act_tree_doubted,
 	    [ATTEMPT_ORPHANED] = act_orphaned,
+	    [ATTEMPT_STOPPED] = act_stopped,
 	},
     [ATTEMPT_HELD] =
 	{
@@ -100,6 +109,7 @@ static void (*const actions[ATTEMPT_STATE_COUNT][ATTEMPT_EVENT_COUNT])(
 	    [ATTEMPT_MCPD_READY] = act_mcpd_ready,
 	    [ATTEMPT_LEADER_ENDED] = act_tell_end,
 	    [ATTEMPT_SETTLED] = act_tree_gone,
+	    [ATTEMPT_STOPPED] = act_stopped,
 	},
     [ATTEMPT_DRAINING] =
 	{
@@ -272,12 +282,11 @@ on_tree_done(
 }
 
 static void
-attempt_end_tree(struct attempt *a)
+attempt_end_tree(struct attempt *a, int64_t grace_ms)
 {
 	a->state = ATTEMPT_ENDING;
-	asked_keep(&a->end_asked, &a->to);
-	tree_end(a->tree, a->m->end_tree.grace_ms,
-	    attempt_limit(a, LIMIT_cancel_grace), on_tree_done, a);
+	tree_end(a->tree, grace_ms, attempt_limit(a, LIMIT_cancel_grace),
+	    on_tree_done, a);
 }
 
 /* Nothing of it runs but, perhaps, its mcpd; a report in its hands counts. */
@@ -304,19 +313,19 @@ static void
 act_end_tree(struct attempt *a)
 {
 	asked_fail(&a->worker_asked, "cancelled", "it is being ended");
-	if (a->tree != NULL) {
-		attempt_end_tree(a);
-		return;
-	}
 	asked_keep(&a->end_asked, &a->to);
-	attempt_drain(a, FATE_GONE);
+	if (a->tree != NULL)
+		attempt_end_tree(a, a->m->end_tree.grace_ms);
+	else
+		attempt_drain(a, FATE_GONE);
 }
 
 /* Another dispatcher, or more in a hurry. */
 static void
 act_end_again(struct attempt *a)
 {
-	attempt_end_tree(a);
+	asked_keep(&a->end_asked, &a->to);
+	attempt_end_tree(a, a->m->end_tree.grace_ms);
 }
 
 static void
@@ -368,4 +377,20 @@ act_orphaned_unstarted(struct attempt *a)
 {
 	act_orphaned(a);
 	a->state = ATTEMPT_UNSTARTED;
+}
+
+/* Nobody settles it in this run: no process of it may outlive that. */
+static void
+act_stopped(struct attempt *a)
+{
+	if (a->tree != NULL)
+		attempt_end_tree(a, 0);
+	else
+		attempt_drain(a, FATE_GONE);
+}
+
+static void
+act_stopped_unstarted(struct attempt *a)
+{
+	attempt_drain(a, FATE_NEVER_FORKED);
 }

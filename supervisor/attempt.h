@@ -47,6 +47,7 @@ enum attempt_event {
 	ATTEMPT_TREE_DOUBTED,
 	ATTEMPT_ORPHANED, /* the dispatcher that asked for it is dead */
 	ATTEMPT_SETTLED,  /* a person says that nothing of it runs */
+	ATTEMPT_STOPPED,  /* the run ends, and no dispatcher is to come */
 	ATTEMPT_EVENT_COUNT
 };
 

@@ -262,6 +262,28 @@ attempts_dispatcher_gone(struct supervisor *sv)
 	}
 }
 
+void
+attempts_end(struct supervisor *sv)
+{
+	struct attempt *a, *next;
+
+	for (a = LIST_FIRST(&sv->attempts); a != NULL; a = next) {
+		next = LIST_NEXT(a, entry);
+		attempt_happens(a, ATTEMPT_STOPPED);
+	}
+}
+
+void
+attempts_kill(struct supervisor *sv)
+{
+	struct attempt *a;
+
+	LIST_FOREACH (a, &sv->attempts, entry) {
+		if (a->tree != NULL)
+			tree_kill(a->tree);
+	}
+}
+
 int
 attempts_hold_pid(struct supervisor *sv, pid_t pid)
 {

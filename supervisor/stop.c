@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/exit.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
@@ -10,6 +11,9 @@
 #include "supervisor/lines.h"
 #include "supervisor/notify.h"
 #include "supervisor/stop.h"
+
+/* A dispatcher that dies and dies again settles nothing. */
+#define SUCCESSORS_MOST 3
 
 enum stage {
 	STAGE_DISPATCHER,
@@ -37,6 +41,8 @@ struct stop {
 	struct event *timer;    /* the whole bound */
 	struct event *advance;  /* outside the callback of a child's end */
 	struct event *patience; /* with what a dead dispatcher left */
+	int64_t settled_by;     /* the dispatcher's bound, monotonic ms */
+	int successors;         /* of a dispatcher that died meanwhile */
 	bool impatient;
 	bool noted; /* the ledger wrote "stopped" */
 };
@@ -114,8 +120,8 @@ ledger_stop(struct stop *stop)
 }
 
 /*
- * A dispatcher that stopped in order left no attempt. One that died left its
- * attempts to be ended by us, which takes its time; then their mcpds go.
+ * A dispatcher that stopped in order left no attempt but held ones. Else trees
+ * are being ended by us, which takes its time; then their mcpds go.
  */
 static void
 attempts_overdue(evutil_socket_t fd, short what, void *arg)
@@ -140,12 +146,36 @@ stage_enter(struct stop *stop)
 	struct timeval tv = {
 	    .tv_sec = bound / 2000, .tv_usec = bound / 2 % 1000 * 1000};
 
-	if (role == ROLE_LEDGER)
+	if (role == ROLE_LEDGER) {
 		ledger_stop(stop);
-	else if (role == ROLE_MCPD)
+	} else if (role == ROLE_MCPD) {
+		attempts_end(sv);
 		(void)evtimer_add(stop->patience, &tv);
-	else
+	} else {
 		child_stop(sv->children[role], bound);
+	}
+}
+
+/*
+ * A dispatcher that died, in the stop or in a pause before it, has left
+ * attempts unsettled: a successor is started, and told to stop at once, which
+ * settles them first. False: there was no such death, or no time is left.
+ */
+static bool
+dispatcher_rises(struct stop *stop)
+{
+	struct child *c = stop->sv->children[ROLE_DISPATCHER];
+	int64_t left = stop->settled_by - clock_monotonic_ms();
+
+	if (stop->stage != STAGE_DISPATCHER || c == NULL || left <= 0 ||
+	    stop->successors >= SUCCESSORS_MOST || c->end.si_pid == 0 ||
+	    (c->end.si_code == CLD_EXITED && c->end.si_status == EXIT_OK))
+		return false;
+	stop->successors++;
+	log_info("%s: a successor settles what it left", c->name);
+	child_happens(c, CHILD_START);
+	child_stop(c, left);
+	return true;
 }
 
 /* Enter each stage once; a stage with nothing to wait for is passed by. */
@@ -163,6 +193,8 @@ stop_advance(evutil_socket_t fd, short what, void *arg)
 		return;
 	}
 	while (stop->stage != STAGE_OVER && stage_is_over(stop)) {
+		if (dispatcher_rises(stop))
+			return;
 		stop->stage++;
 		entering = true;
 	}
@@ -189,6 +221,7 @@ stop_overdue(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	log_warnx("the orderly stop took too long at %s",
 	    role_name(stage_roles[stop->stage]));
+	attempts_kill(stop->sv);
 	stop_now(stop->sv, stop->sv->exit_code);
 }
 
@@ -209,6 +242,8 @@ stop_begin(struct supervisor *sv)
 	    stop->patience == NULL)
 		fatalx("stop: no event");
 	(void)evtimer_add(stop->timer, &tv);
+	stop->settled_by =
+	    clock_monotonic_ms() + stage_bound_ms(sv, STAGE_DISPATCHER);
 	sv->stop = stop;
 	stage_enter(stop);
 	stop_child_down(sv);

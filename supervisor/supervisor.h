@@ -208,6 +208,10 @@ bool attempt_reaped(struct supervisor *sv, const siginfo_t *info);
  * death, before a successor is started. Its workers' pipes are gone.
  */
 void attempts_dispatcher_gone(struct supervisor *sv);
+/* The run ends and no dispatcher is left: end every tree, without grace. */
+void attempts_end(struct supervisor *sv);
+/* It ends now: SIGKILL to every tree. */
+void attempts_kill(struct supervisor *sv);
 /* Is PID (or a parent of it, or its cgroup) a worker's? 1, 0, -1 unknown. */
 int attempts_hold_pid(struct supervisor *sv, pid_t pid);
 /*

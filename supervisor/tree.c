@@ -307,6 +307,12 @@ tree_was_signaled(const struct tree *tree)
 }
 
 void
+tree_kill(struct tree *tree)
+{
+	(void)tree_signal(tree, SIGKILL);
+}
+
+void
 tree_leader_ended(struct tree *tree)
 {
 	if (tree->phase != TREE_AT_REST)

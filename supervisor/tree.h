@@ -45,6 +45,8 @@ void tree_free(struct tree *tree);
  */
 bool tree_is_empty(const struct tree *tree);
 bool tree_is_populated(const struct tree *tree);
+/* SIGKILL, now; nobody waits for the proof. */
+void tree_kill(struct tree *tree);
 /* tree_end() sent it a signal; false when it ended by itself before that. */
 bool tree_was_signaled(const struct tree *tree);
 /* waitid() saw the leader end: no need to wait for the next look. */

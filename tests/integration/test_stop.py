@@ -59,3 +59,14 @@ def test_a_turn_that_was_cut_before_is_hurried(make_connector):
         stop(connector)
     assert not processes.is_running(worker)
     assert ends(connector) == [("ended", "lost")]
+
+
+def test_no_time_at_all(make_connector):
+    """Nothing can be settled in time: at the least nothing of it runs on."""
+    connector, event_id, worker = begin(
+        make_connector, limits=dict(GRACES, stop_bound="100ms"))
+    stop(connector)
+    wait_for(lambda: not processes.is_running(worker), what="the worker's end")
+    connector.start()
+    connector.wait_event(event_id, "completed")
+    assert ends(connector)[0][0] == "ended"

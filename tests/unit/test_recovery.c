@@ -280,6 +280,30 @@ test_recorded_cgroup_missing(void **state)
 	free(text);
 }
 
+static bool
+has_exited(const void *arg)
+{
+	(void)arg;
+	return house.exits > 0;
+}
+
+/* Of this run, and no time is left for anything else. */
+static void
+test_killed_at_once(void **state)
+{
+	struct msg_worker_spawned w;
+
+	(void)state;
+	house_settings_make("deaf", "bin/agent");
+	house_prepare();
+	w = house_start_worker();
+	attempts_kill(&house.sv);
+	house_run_until(has_exited, NULL, "its end");
+	assert_int_equal(house.exit_code, SIGKILL);
+	house_end_and_assert("gone");
+	house_worker_forget(&w);
+}
+
 int
 main(int argc, char *argv[])
 {
@@ -298,6 +322,7 @@ main(int argc, char *argv[])
 	    IN_HOUSE(test_recorded_own_group),
 	    IN_HOUSE(test_recorded_cgroup),
 	    IN_HOUSE(test_recorded_cgroup_missing),
+	    IN_HOUSE(test_killed_at_once),
 	};
 
 	house_begin(argc, argv);
