@@ -232,9 +232,12 @@ peer_pump(struct peer *peer)
 uint64_t
 peer_request(struct peer *peer, struct msg *m, peer_answer answer, void *arg)
 {
+	bool waits = requests_count(&peer->requests) > 0;
 	uint64_t id = requests_add(&peer->requests, m, answer, arg);
 
 	peer_pump(peer);
+	if (!waits && peer->ops->waits != NULL)
+		peer->ops->waits(peer, peer->arg);
 	return id;
 }
 

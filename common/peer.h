@@ -41,6 +41,8 @@ struct peer_ops {
 	 * then an error of the sender.
 	 */
 	const peer_handler *handlers; /* [MSG_COUNT] */
+	/* Nothing was unanswered, and now a request is. */
+	void (*waits)(struct peer *peer, void *arg);
 	/* A new link is in use: ask again what notices would have told. */
 	void (*linked)(struct peer *peer, void *arg);
 	/*

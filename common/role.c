@@ -149,6 +149,50 @@ role_ready(struct role *role)
 	supervisor_tell(&m);
 }
 
+/* ---- waiting for others ------------------------------------------------ */
+
+/* One timer for all peers; it runs only while something is unanswered. */
+static struct event *waiting;
+
+static void
+waiting_begin(void)
+{
+	int64_t bound = self->config == NULL
+	    ? limit_rows[LIMIT_watchdog].normal
+	    : self->config->limits[LIMIT_watchdog];
+	int64_t ms = bound / 3;
+	struct timeval tv = {ms / 1000, ms % 1000 * 1000};
+
+	if (!event_pending(waiting, EV_TIMEOUT, NULL))
+		(void)event_add(waiting, &tv);
+}
+
+/* Who hangs while nobody needed it is looked for now that somebody does. */
+static void
+on_waiting(evutil_socket_t fd, short what, void *arg)
+{
+	struct msg m = {.type = MSG_WAITING};
+	size_t i = 0;
+
+	(void)fd;
+	(void)what;
+	(void)arg;
+	while (i < self->peer_count && peer_unanswered(self->peers[i]) == 0)
+		i++;
+	if (i == self->peer_count)
+		return;
+	supervisor_tell(&m);
+	waiting_begin();
+}
+
+static void
+on_child_waits(struct peer *peer, void *arg)
+{
+	(void)peer;
+	(void)arg;
+	waiting_begin();
+}
+
 /* ---- peers ------------------------------------------------------------ */
 
 /*
@@ -404,6 +448,7 @@ ops_fill(const struct role_row *row)
 		if (child_ops[i].handlers == NULL)
 			child_ops[i].handlers = no_handlers;
 		child_ops[i].broken = on_child_broken;
+		child_ops[i].waits = on_child_waits;
 	}
 }
 
@@ -477,6 +522,9 @@ role_start(struct role *role, const struct role_row *row, void *arg)
 	role->setup = read_setup(row);
 	role->base = base_new();
 	self = role;
+	waiting = evtimer_new(role->base, on_waiting, NULL);
+	if (waiting == NULL)
+		fatalx("no event");
 	ops_fill(row);
 	role->supervisor = peer_new(
 	    role->base, row->role, ROLE_SUPERVISOR, "", &supervisor_ops, arg);

@@ -22,7 +22,8 @@ struct role;
  * A role's own table. The handlers and callbacks of every peer_ops get
  * role->arg as their ARG. The common part answers PING, greets with HELLO,
  * takes LINK, CONFIG…CONFIG_END and STOP, and accuses a peer that broke the
- * protocol; `broken` is for what the role itself must clear up then.
+ * protocol; `broken` is for what the role itself must clear up then. `waits`
+ * is the common part's own: who is not answered tells the supervisor.
  */
 struct role_row {
 	enum role_id role;

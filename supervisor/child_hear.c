@@ -203,6 +203,7 @@ on_line(struct peer *peer, struct msg *m, void *arg)
 	if (is_one) {
 		lines_publish(m->line.text);
 		control_publish(sv->control, m->line.text);
+		watchdog_stir(sv);
 	}
 	msg_free(m);
 	if (!is_one)
@@ -243,6 +244,15 @@ on_in_hand(struct peer *peer, struct msg *m, void *arg)
 		watchdog_wake(c->sv);
 }
 
+/* Whom it waits for is among those that are asked now. */
+static void
+on_waiting(struct peer *peer, struct msg *m, void *arg)
+{
+	(void)peer;
+	msg_free(m);
+	watchdog_ask(arg);
+}
+
 static void
 on_unlinked(struct peer *peer, void *arg)
 {
@@ -266,6 +276,7 @@ static const peer_handler handlers[] = {
     [MSG_STATE] = on_state,
     [MSG_ACCUSE] = on_accuse,
     [MSG_IN_HAND] = on_in_hand,
+    [MSG_WAITING] = on_waiting,
     [MSG_LINE] = on_line,
     [MSG_GUEST_BOUND] = on_guest_bound,
     [MSG_SPAWN_MCPD] = on_spawn_mcpd_awake,

@@ -159,7 +159,7 @@ command_ask_ledger(struct client *client, struct msg *m, peer_answer answered,
 		fatalx("control socket: no event");
 	(void)evtimer_add(client->patience, &tv);
 	client->query = peer_request(ledger->peer, m, answered, client);
-	watchdog_wake(client->sv);
+	watchdog_stir(client->sv);
 }
 
 static void

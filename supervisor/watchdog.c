@@ -13,6 +13,7 @@ struct watchdog {
 	struct event *timer;
 	int64_t tick_ms; /* of the last tick; 0: it does not run */
 	int64_t nonce;
+	bool stirred; /* since the last tick */
 };
 
 /* With a service manager, a stuck child is ended before all of us are. */
@@ -134,6 +135,8 @@ watchdog_tick(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
+	busy |= w->stirred;
+	w->stirred = false;
 	late = clock_monotonic_ms() - w->tick_ms > 2 * interval_ms(sv);
 	w->tick_ms = 0;
 	if (!busy && notify_watchdog_ms() == 0)
@@ -178,6 +181,14 @@ watchdog_wake(struct supervisor *sv)
 {
 	if (sv->watchdog != NULL && sv->watchdog->tick_ms == 0)
 		watchdog_arm(sv->watchdog);
+}
+
+void
+watchdog_stir(struct supervisor *sv)
+{
+	if (sv->watchdog != NULL)
+		sv->watchdog->stirred = true;
+	watchdog_wake(sv);
 }
 
 void

@@ -90,7 +90,7 @@ watchdog_ask(struct supervisor *s)
 }
 
 void
-watchdog_wake(struct supervisor *s)
+watchdog_stir(struct supervisor *s)
 {
 	(void)s;
 }

@@ -63,9 +63,11 @@ static const peer_handler ledger_handlers[MSG_COUNT] = {[MSG_RECORD] = on_ask,
     [MSG_COUNT_DEATH] = on_ask};
 static const peer_handler no_handlers[MSG_COUNT] = {NULL};
 static const struct peer_ops ledger_ops = {
-    ledger_handlers, NULL, NULL, on_broken};
-static const struct peer_ops intake_ops = {
-    no_handlers, on_linked, on_unlinked, on_broken};
+    .handlers = ledger_handlers, .broken = on_broken};
+static const struct peer_ops intake_ops = {.handlers = no_handlers,
+    .linked = on_linked,
+    .unlinked = on_unlinked,
+    .broken = on_broken};
 
 static void
 join(struct world *w)

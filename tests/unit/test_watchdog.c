@@ -171,6 +171,21 @@ test_a_hand_is_looked_after(void **arg)
 	assert_int_equal(world.silent[ROLE_INTAKE], 0);
 }
 
+/* One transition, of which notices went out: all are asked, once. */
+static void
+test_a_stir_finds_it(void **arg)
+{
+	(void)arg;
+	watchdog_init(&sv);
+	watchdog_stir(&sv);
+	run_until(&world.told, 0, 4 * BOUND_MS);
+	assert_int_equal(peer_unanswered(children[0].peer), 0);
+	link_pause(peer_link(ends[0]));
+	watchdog_stir(&sv);
+	run_until(&world.silent[ROLE_LEDGER], 1, 0);
+	assert_int_equal(world.silent[ROLE_INTAKE], 0);
+}
+
 /* Somebody asks for status: that is enough to find who is stuck. */
 static void
 test_asking_finds_it_too(void **arg)
@@ -245,6 +260,7 @@ main(void)
 	    TEST(test_idle_is_left_alone),
 	    TEST(test_silence_is_found),
 	    TEST(test_a_hand_is_looked_after),
+	    TEST(test_a_stir_finds_it),
 	    TEST(test_asking_finds_it_too),
 	    TEST(test_manager_hears_only_the_truth),
 	    TEST(test_our_own_sleep_is_not_theirs),
