@@ -10,6 +10,7 @@ import signal
 
 import harness
 import leaks
+import lives
 import promises
 import stories
 
@@ -258,7 +259,10 @@ class Run:
             **arguments)
         self.sim = self.connector.sim
         self.add_project()
-        self.watcher = leaks.Watcher(self.folders, self.tokens)
+        self.needles.learn_access(self.sim)
+        self.watcher = leaks.Watcher(self.folders, self.tokens,
+                                     self.needles.secrets)
+        self.processes = lives.Lives(self.connector.pid)
 
     def add_project(self):
         """A second directory, and a project without any."""
@@ -372,6 +376,7 @@ class Run:
                   for r in life.follower.said(what="record")]
         tokens = self.tokens()
         self.watcher.stop()
+        self.processes.stop()
         if harness.is_root():
             row, = self.connector.query(
                 "SELECT COUNT(*) + COALESCE(SUM(rekeys), 0) AS n FROM tasks")
@@ -379,23 +384,37 @@ class Run:
             self.check_servers()
         if not tokens | self.needles.hashes:
             assert not self.connector.agent_records("start")
-            print("no token was minted: nothing was watched")
-            return
+            print("no token was minted: none was looked for")
         self.needles.tokens |= tokens
         report = leaks.Report(self.needles)
+        self.processes.search(report)
         leaks.look_around(report, self.connector)
         top = self.connector.folder.path
         leaks.search_files(
             report, [top, *leaks.worker_folders(self.connector)],
             [self.connector.config_dir / "credentials.json", top / "bin",
              top / "agents"])
-        report.must_be_clean("file", "name", "line", "log", "request")
-        assert bool(self.watcher.rounds and self.watcher.files) == bool(tokens)
+        report.must_be_clean("file", "name", "line", "log", "request",
+                             "cmdline", "environ")
+        self.check_seen_alive()
+        assert self.sim.state()["minted"], "no access token was minted"
+        assert self.watcher.rounds and (self.watcher.files or not tokens)
         assert not self.watcher.found, sorted(self.watcher.found)
         assert not self.watcher.denied, sorted(self.watcher.denied)
-        print("%d tokens, %s read, watched %d times %d files" % (
-            len(tokens), report.read, self.watcher.rounds,
-            self.watcher.files))
+        print("%d tokens, %s read, watched %d times %d files, %d times"
+              " processes" % (len(tokens), report.read, self.watcher.rounds,
+                              self.watcher.files, self.processes.rounds))
+
+    def check_seen_alive(self):
+        """Each of those that may have had a token was read while it lived."""
+        self.processes.must_have_read("connectd")
+        for role in PROGRAMS - {"connectd"}:
+            self.processes.must_have_read(role)
+        if any(life.follower.said(what="exec", name="connectd-mcpd")
+               for life in self.lives):
+            self.processes.must_have_read("connectd-mcpd")
+        if self.connector.agent_records("start"):
+            self.processes.must_have_read(*self.connector.worker_comms())
 
     def check_servers(self):
         """Every mcpd that was started sent its token to the ledger, or died

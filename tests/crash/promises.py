@@ -67,6 +67,7 @@ class Evidence:
                         for a in self.rows["attempts"]}
         self.messages = connector.sim.messages()
         self.requests = connector.sim.log()
+        self.minted = connector.sim.state()["minted"]
         self.served = served_events(connector.sim)
         self.agent = connector.agent_records()
         self.report = leaks.Report(needles) if needles else None
@@ -296,6 +297,8 @@ def nothing_leaked(evidence):
     if evidence.report is None:
         return
     yield from sorted(evidence.report.found)
+    if "access_token" not in evidence.needles.secrets or not evidence.minted:
+        yield "no access token was looked for"
     for kind in ("file", "line", "log", "cmdline", "request"):
         if not evidence.report.read.get(kind):
             yield "nothing was read of: %s" % kind

@@ -16,6 +16,7 @@ import chance
 import harness
 import killat
 import leaks
+import lives
 import promises
 import stories
 
@@ -42,6 +43,8 @@ ROLES = ("connectd", "connectd/fork", "connectd-ledger", "connectd-intake",
          "connectd-dispatcher", "connectd-outbox", "connectd-mcpd")
 UNNOTICED = ("connectd-ledger", "connectd-intake", "connectd-mcpd")
 COUNTED = 3
+# Several stories share the machine, and each has some seconds.
+WATCHED_EVERY = 0.02
 WAIT = 60
 STOPPED = 143
 
@@ -67,7 +70,9 @@ class Telling:
             self.sim, self.folder, script=SCRIPT, limits=LIMITS,
             follower=self.follower)
         self.closes.append(self.connector.close)
-        self.needles = leaks.Needles(client_secret="not-a-real-secret")
+        self.needles = stories.new_needles()
+        self.processes = lives.Lives(self.connector.pid, WATCHED_EVERY)
+        self.closes.append(self.processes.stop)
         self.is_held = False
         self.left = None
 
@@ -173,11 +178,24 @@ class Telling:
             status = self.connector.stop()
         assert status == STOPPED, self.connector.tail()
 
+    def check_processes(self, evidence):
+        """No credential in argv or environment of any, however short a time
+        it was there; and those that there were have been read alive.
+        """
+        self.processes.stop()
+        report = leaks.Report(self.needles)
+        self.processes.search(report)
+        report.must_be_clean("cmdline", "environ")
+        if any(r["what"] == "start" for r in evidence.agent):
+            self.processes.must_have_read("connectd-mcpd")
+            self.processes.must_have_read(*self.connector.worker_comms())
+
     def check_at_rest(self):
         """The same of a connector that has stopped, and what a story without
         doubts comes to.
         """
         evidence = promises.check(self.connector, self.needles)
+        self.check_processes(evidence)
         if self.is_held:
             return evidence
         caused = promises.caused_events(self.sim)

@@ -363,6 +363,16 @@ class Connector:
     def is_running(self):
         return self.process is not None and self.process.poll() is None
 
+    def pid(self):
+        """The supervisor's, until its end was noticed; None without one."""
+        process = self.process
+        return process.pid if process and process.returncode is None else None
+
+    def worker_comms(self):
+        """What the kernel calls a worker and its bridge."""
+        command = self.config["worker"]["command"][0]
+        return os.path.basename(command), OTHER_COMMS["bridge"]
+
     def close(self):
         """End it, however the test left it."""
         self.director.close()

@@ -35,8 +35,14 @@ class Needles:
         self.secrets = {name: text.encode() for name, text in secrets.items()}
         self.known = {}
 
+    def learn_access(self, sim):
+        """What each access token that the simulator mints begins with."""
+        self.secrets.setdefault(
+            "access_token", sim.ready["token_prefix"].encode())
+
     def learn(self, connector):
         """The tokens of all tasks at this moment: a re-key replaces them."""
+        self.learn_access(connector.sim)
         for row in connector.query("SELECT token_sha256 FROM tasks"):
             self.hashes.add(row["token_sha256"])
 
@@ -199,16 +205,18 @@ def search_files(report, folders, skip=()):
 # ---- at any moment ---------------------------------------------------------
 
 class Watcher:
-    """Looks for tokens in every file below some folders, every 5 ms, however
-    briefly it is there. It is the test's own: a worker that is ended by its
-    tree reports nothing. FOLDERS and TOKENS are asked again in each round.
+    """Looks for tokens, and named secrets, in every file below some folders,
+    every 5 ms, however briefly it is there. It is the test's own: a worker
+    that is ended by its tree reports nothing. FOLDERS and TOKENS are asked
+    again in each round.
     """
 
     EVERY = 0.005
 
-    def __init__(self, folders, tokens):
+    def __init__(self, folders, tokens, secrets=()):
         self.folders = folders
         self.tokens = tokens
+        self.secrets = dict(secrets)
         self.seen = {}
         self.known = frozenset()
         self.found = set()
@@ -231,9 +239,17 @@ class Watcher:
         if tokens != self.known:
             self.known = tokens
             self.seen = {}
-        for folder in self.folders() if tokens else []:
+        is_on = bool(tokens or self.secrets)
+        for folder in self.folders() if is_on else []:
             self.look_below(folder)
-        self.rounds += bool(tokens)
+        self.rounds += is_on
+
+    def search(self, data, where):
+        if any(token in data for token in self.known):
+            self.found.add("task token in " + where)
+        for name, secret in self.secrets.items():
+            if secret in data:
+                self.found.add("%s in %s" % (name, where))
 
     def look_below(self, folder):
         """What vanishes between two looks is none; else it must be read."""
@@ -245,8 +261,7 @@ class Watcher:
             self.denied.add("%s: %s" % (folder, error.strerror))
             return
         for entry in entries:
-            if any(token in os.fsencode(entry.name) for token in self.known):
-                self.found.add("task token in a name in " + str(folder))
+            self.search(os.fsencode(entry.name), "a name in " + str(folder))
             if entry.is_dir(follow_symlinks=False):
                 self.look_below(entry.path)
             else:
@@ -267,8 +282,7 @@ class Watcher:
             return
         self.seen[path] = stamp
         self.files += 1
-        if any(token in data for token in self.known):
-            self.found.add("task token in file " + path)
+        self.search(data, "file " + path)
 
     def stop(self):
         """No round is under way any more; then one more, the last."""

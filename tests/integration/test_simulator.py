@@ -23,7 +23,7 @@ def test_ready_line_and_end():
         "url": sim.url, "account": "41", "agent_id": AGENT,
         "operator_id": OPERATOR, "project_id": PROJECT,
         "client_id": "agent-client", "client_secret": "not-a-real-secret",
-        "operator_token": OPERATOR_TOKEN}
+        "operator_token": OPERATOR_TOKEN, "token_prefix": "fake-token-"}
     assert sim.call("GET", "/41/projects.json", OPERATOR_TOKEN).status == 200
     assert sim.close() == 0
 
@@ -113,6 +113,14 @@ def test_mint(sim):
 def test_mint_refusals(sim, fields, status, code):
     reply = sim.mint(**fields)
     assert (reply.status, reply.json) == (status, {"error": code})
+
+
+def test_minted_tokens_are_known_by_their_beginning(sim):
+    before = sim.see("state")["minted"]
+    tokens = [sim.mint().json["access_token"] for _ in range(2)]
+    assert len(set(tokens)) == 2
+    assert all(t.startswith(sim.ready["token_prefix"]) for t in tokens)
+    assert sim.see("state")["minted"] == before + 2
 
 
 def test_scope(sim):

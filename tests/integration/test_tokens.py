@@ -19,6 +19,7 @@ import pytest
 
 import harness
 import leaks
+import lives
 import processes
 import search_files
 
@@ -517,6 +518,67 @@ def test_a_watcher_that_fails_says_so(planted):
     harness.wait_for(lambda: watcher.error, what="the failure")
     with pytest.raises(ValueError, match="no folders"):
         watcher.stop()
+
+
+# ---- argv and environment while they are there ------------------------------
+
+class Rewriter:
+    """A process below us that has a word in its argv, until it is told to
+    end, and a child that outlives it.
+    """
+
+    def __init__(self, word):
+        self.process = subprocess.Popen(
+            ["/bin/sh", "-c", "sleep 600 & read x; : " + word], cwd="/",
+            env={"SOME": "thing"}, stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL)
+
+    def pid(self):
+        return (self.process.pid if self.process.returncode is None else None)
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def child_of(pid):
+    return next(iter(processes.descendants(pid)), None)
+
+
+def test_a_process_is_read_while_it_lives(planted):
+    """What it had in its argv is found when it is long gone; and what its
+    end left is read on.
+    """
+    one = Rewriter(planted.token.decode())
+    child = harness.wait_for(lambda: child_of(one.pid()), what="its child")
+    watch = lives.Lives(one.pid)
+    harness.wait_for(lambda: ("environ", "sh") in watch.read, what="a look")
+    one.end()
+    try:
+        harness.wait_for(lambda: ("environ", "sleep") in watch.read,
+                         what="a look at what it left")
+        rounds = watch.rounds
+        harness.wait_for(lambda: watch.rounds > rounds, what="one more")
+        assert set(watch.members) == {child.pid}
+    finally:
+        processes.send_signal(child, harness.signal.SIGKILL)
+    watch.stop()
+    watch.search(planted)
+    assert {text.split(" (")[0] for text in planted.found} == {
+        "task token in cmdline of sh"}
+    watch.must_have_read("sh")
+    watch.must_have_read("nobody", "sleep")
+
+
+def test_no_living_process_read_is_a_failure():
+    watch = lives.Lives(lambda: None)
+    harness.wait_for(lambda: watch.rounds, what="a round")
+    watch.stop()
+    with pytest.raises(AssertionError, match="read of a living"):
+        watch.must_have_read("connectd-mcpd")
+    watch.read.add(("cmdline", "connectd-mcpd"))
+    with pytest.raises(AssertionError, match="no environ"):
+        watch.must_have_read("connectd-mcpd")
 
 
 def test_secrets_in_parts(finished):

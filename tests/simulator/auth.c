@@ -72,6 +72,12 @@ auth_count(void)
 	return token_count;
 }
 
+unsigned int
+auth_minted(void)
+{
+	return minted;
+}
+
 static const struct token *
 token_of(const struct exchange *x)
 {
@@ -187,7 +193,7 @@ token_mint(struct exchange *x, const struct client *client, const char *scope)
 	int64_t lifetime = client->token_lifetime == 0 ? DEFAULT_LIFETIME
 						       : client->token_lifetime;
 
-	(void)snprintf(token, sizeof(token), "fake-token-%u", ++minted);
+	(void)snprintf(token, sizeof(token), AUTH_TOKEN_PREFIX "%u", ++minted);
 	(void)snprintf(resource, sizeof(resource), "urn:bc:agent:%lld",
 	    (long long)client->person_id);
 	auth_grant(token, client->person_id, scope, client->client_id);

@@ -6,6 +6,8 @@
 #include "tests/simulator/world.h"
 
 #define AUTH_SCOPE_FULL "full"
+/* Every access token that is minted here begins so, and nothing else does. */
+#define AUTH_TOKEN_PREFIX "fake-token-"
 
 /* The operator's fixed bearer. */
 void auth_init(void);
@@ -19,6 +21,8 @@ void auth_grant(
 /* NULL stands for any; returns how many are no longer valid. */
 size_t auth_revoke(const char *token, const char *client);
 size_t auth_count(void);
+/* How many were minted so far, valid or not. */
+unsigned int auth_minted(void);
 /* Is ASKED one of the known scopes, and no wider than HELD? */
 bool auth_scope_within(const char *asked, const char *held);
 

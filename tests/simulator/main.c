@@ -180,12 +180,12 @@ ready_print(void)
 	char account[24];
 
 	(void)snprintf(account, sizeof(account), "%" PRId64, sim.account);
-	line = json_pack("{s:s,s:s,s:I,s:I,s:I,s:s,s:s,s:s}", "url", sim.url,
-	    "account", account, "agent_id", (json_int_t)WORLD_AGENT,
+	line = json_pack("{s:s,s:s,s:I,s:I,s:I,s:s,s:s,s:s,s:s}", "url",
+	    sim.url, "account", account, "agent_id", (json_int_t)WORLD_AGENT,
 	    "operator_id", (json_int_t)WORLD_OPERATOR, "project_id",
 	    (json_int_t)WORLD_PROJECT, "client_id", WORLD_CLIENT,
 	    "client_secret", WORLD_SECRET, "operator_token",
-	    WORLD_OPERATOR_TOKEN);
+	    WORLD_OPERATOR_TOKEN, "token_prefix", AUTH_TOKEN_PREFIX);
 	(void)json_dumpf(line, stdout, JSON_COMPACT);
 	(void)fputs("\n", stdout);
 	(void)fflush(stdout);

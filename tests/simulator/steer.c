@@ -107,13 +107,13 @@ steer_messages(struct exchange *x)
 void
 steer_state(struct exchange *x)
 {
-	json_t *o = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "events",
+	json_t *o = json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "events",
 	    (json_int_t)feed.count, "head", (json_int_t)feed_head(), "served",
 	    (json_int_t)feed_last_served(), "requests",
 	    (json_int_t)journal_last(), "waiting",
 	    (json_int_t)exchange_count_held(), "tokens",
-	    (json_int_t)auth_count(), "tickets_issued",
-	    (json_int_t)ticket_issued(), "fault_hits",
+	    (json_int_t)auth_count(), "minted", (json_int_t)auth_minted(),
+	    "tickets_issued", (json_int_t)ticket_issued(), "fault_hits",
 	    (json_int_t)fault_count_hits(0));
 
 	json_object_set_new(o, "faults", fault_list());
