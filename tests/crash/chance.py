@@ -14,3 +14,9 @@ def some(name, cases, sample):
     if SWEEP or sample >= len(cases):
         return list(cases)
     return random.Random("%d %s" % (SEED, name)).sample(list(cases), sample)
+
+
+def order(name, cases):
+    """All of the cases, in an order by chance."""
+    return random.Random("%d %s" % (SEED, name)).sample(
+        list(cases), len(cases))

@@ -2,6 +2,7 @@
 agent, and what its end may look like.
 """
 
+import re
 import signal
 
 import harness
@@ -57,6 +58,41 @@ def is_held(connector):
     return bool(status) and any(
         child["values"].get("held") for child in status["data"]["children"]
         if child["role"] == "dispatcher")
+
+
+HELD_LOG = re.compile(r"(att_\w+) of an earlier run: held")
+
+
+def held_for_nothing(connector):
+    """Whom the start holds and need not, in words. A cgroup that is recorded
+    proves all: what is in it can be ended, and one that is empty or gone has
+    nobody (design 5.1). Without one there is doubt about an attempt whose
+    process was never recorded, and about a group that has lost its leader.
+    """
+    names = {found.group(1) for found in
+             map(HELD_LOG.search, list(connector.logs.all)) if found}
+    live = [a for a in connector.query(
+        "SELECT * FROM attempts WHERE state <> 'ended'") if a["id"] in names]
+    if not live:
+        return ["something is held, and no attempt of an earlier run is"]
+    return ["%s is held, and %s" % (a["id"], why) for a, why in
+            ((a, against_holding(a)) for a in live) if why]
+
+
+def against_holding(attempt):
+    """Why it should not be held; or nothing."""
+    if attempt["containment"].startswith("cgroup:"):
+        return "its cgroup tells"
+    if not attempt["pid"]:
+        return None
+    leader = processes.read_process(attempt["pid"])
+    if leader and leader.state not in "ZX" and (
+            leader.started == attempt["started_ticks"]):
+        return "its leader is there to be ended"
+    if not any(p.pgid == attempt["pgid"] and p.state not in "ZX"
+               for p in processes.all_processes()):
+        return "nothing of its group lives"
+    return None
 
 
 def end_held(connector):
