@@ -12,6 +12,7 @@ import harness
 import leaks
 import lives
 import promises
+import said
 import stories
 
 READ = "GET /{a}/comments/{id}"
@@ -136,7 +137,8 @@ def facts(evidence, event_id):
         "prompts": sum(r["what"] == "prompt" and r["event_id"] == event_id
                        for r in evidence.agent),
         "agents": sum(r["what"] == "start" for r in evidence.agent),
-        "posted": posted(evidence, own),
+        "posted": said.count(evidence, event_id,
+                             {a["id"] for a in attempts}),
         **{kind: sorted(r["state"] for r in own if r["kind"] == kind)
            for kind in OUR_KINDS},
     }
@@ -146,19 +148,6 @@ def attempt_words(attempt):
     words = [attempt["state"], attempt["stop_reason"],
              "spawn_failed" * attempt["spawn_failed"]]
     return " ".join(filter(None, words))
-
-
-def posted(evidence, rows):
-    """Kind -> how many messages of these rows are in Basecamp."""
-    kinds = {promises.place_of_row(r): r["kind"] for r in rows}
-    found = {}
-    for message in evidence.messages:
-        kind = kinds.get(promises.Place(
-            message["kind"], message["recording_id"],
-            promises.words(message["content"])))
-        if kind is not None:
-            found[kind] = found.get(kind, 0) + 1
-    return found
 
 
 def post_requests(sim):
@@ -177,22 +166,22 @@ def expect(evidence, event_id, wanted, when):
 
 def check_status(evidence):
     """Status says what the ledger has, no more and no less."""
-    said = evidence.status["data"]["status"]
+    told = evidence.status["data"]["status"]
     states = [e["state"] for e in evidence.rows["events"]]
-    assert said["queues"] == {s: states.count(s) for s in set(states) if
+    assert told["queues"] == {s: states.count(s) for s in set(states) if
                               s not in ("completed", "discarded")}
     attempts = {a["id"]: a for a in evidence.rows["attempts"]}
-    assert {a["attempt_id"] for a in said["live_tasks"]} == {
+    assert {a["attempt_id"] for a in told["live_tasks"]} == {
         ident for ident, a in attempts.items() if a["state"] != "ended"}
-    assert {d["attempt_id"] for d in said["dispatches"]} == set(attempts)
-    for shown in said["dispatches"]:
+    assert {d["attempt_id"] for d in told["dispatches"]} == set(attempts)
+    for shown in told["dispatches"]:
         attempt = attempts[shown["attempt_id"]]
         assert (shown["state"], shown.get("stop_reason", "")) == (
             attempt["state"], attempt["stop_reason"])
         assert {(e["event_id"], e["outcome"]) for e in shown["events"]} == {
             (r["event_id"], r["outcome"]) for r in evidence.rows["task_events"]
             if r["task_id"] == attempt["task_id"]}
-    assert {i["id"] for i in said["indeterminate_intents"]} == {
+    assert {i["id"] for i in told["indeterminate_intents"]} == {
         r["id"] for r in evidence.rows["outbox"]
         if r["state"] == "indeterminate"}
 
