@@ -4,9 +4,12 @@ the rows of the table, and those that are longer stories.
 
 import contextlib
 import datetime
+import json
 import os
+import re
 import signal
 import subprocess
+import urllib.request
 
 import pytest
 
@@ -369,6 +372,51 @@ def test_r26_the_prompt_is_within_its_budget(new_run):
     print("%d bytes, at most %d tokens" % (size, tokens))
     assert 100 < tokens < 500
     assert "zebra" not in prompt and str(event_id) in prompt
+    run.close()
+
+
+# As many digits as any has; the simulator takes none that is much longer.
+LONGEST_ID = 4611686018427387000
+URL = "https://3.basecamp.com/195539477/buckets/2085958499/messages/"
+
+
+def say_again(run, recording_id, event_id, app_url):
+    """An event of that id about a recording, which is there."""
+    sim = run.sim
+    again = urllib.request.Request(
+        "%s/999/comments/%d.json" % (sim.url, recording_id),
+        headers={"User-Agent": "test", "Authorization":
+                 "Bearer " + sim.ready["operator_token"]})
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(again, timeout=20) as answer:
+        body = dict(json.loads(answer.read()), app_url=app_url)
+    sim.fault(matrix.READ, times=0, status=200, body=body)
+    sim.post("/sim/emit", {
+        "id": event_id, "event_type": "comment.created",
+        "bucket_id": harness.PROJECT, "recording_id": recording_id,
+        "creator_id": harness.OPERATOR})
+
+
+@pytest.mark.parametrize("length, is_there", [(120, True), (121, False)])
+def test_r26_the_longest_prompt(new_run, length, is_there):
+    """With the longest ids and the longest URL it is within its budget too,
+    and a longer URL is not in it, nor a part of one.
+    """
+    run = new_run(stories.STEPS)
+    run.begin()
+    made = run.sim.mention()
+    run.settle()
+    url = URL + "1" * (length - len(URL))
+    say_again(run, made["recording_id"], LONGEST_ID, url)
+    run.connector.wait_event(LONGEST_ID, "completed")
+    prompt, = [r["text"] for r in run.connector.agent_records("prompt")
+               if r["event_id"] == LONGEST_ID]
+    task, = re.findall(r"Task (\d+), ", prompt)
+    size = len(prompt.encode()) + len(str(LONGEST_ID)) - len(task)
+    print("%d bytes" % size)
+    assert -(-size // 2) < 500
+    assert (url in prompt) == is_there
+    assert ("://" in prompt) == is_there
     run.close()
 
 

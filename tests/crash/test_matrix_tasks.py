@@ -127,7 +127,9 @@ def lost_and_told(new_run):
     expect(evidence, event_id, dict(
         LOST, posted={"worker_ack": 1, "completion": 1}), "after the restart")
     notice, = [m for m in evidence.messages if m["kind"] == "comment"]
-    assert "redispatch %d" % event_id in promises.words(notice["content"])
+    assert ("Event {0}: no outcome was reported; what was done is not known."
+            " To run it again: connectctl redispatch {0}").format(
+                event_id) in promises.words(notice["content"])
     return run, event_id, evidence
 
 
@@ -197,6 +199,46 @@ def test_g6_a_retraction(new_run, when, state):
         "record": "discarded", "retraction": [state], "posted": posted},
         "after the restart")
     assert matrix.post_requests(run.sim) == asked
+    run.again(evidence)
+    run.close()
+
+
+def test_g6_a_retraction_waits_for_its_record(new_run):
+    """A person decided, and what the notice says is still true: nothing takes
+    it back, through a kill either, before the record has moved.
+    """
+    run = new_run(stories.STEPS)
+    run.begin()
+    event_id = run.mention(project_id=matrix.UNROUTED_PROJECT)
+    blocked = {"record": "blocked", "reason": "no_route", "tasks": 0,
+               "holding_reply": ["sent"], "posted": {"holding_reply": 1}}
+    expect(run.settle(), event_id, dict(blocked, retraction=[]), "at first")
+    decided, = run.connector.query("SELECT decided_at FROM events")
+    decide(run, "redispatch", str(event_id))
+    harness.wait_for(lambda: run.connector.query(
+        "SELECT decided_at FROM events") != [decided],
+        what="the same verdict again")
+    waits = dict(blocked, retraction=["pending"])
+    run.kill()
+    expect(run.at_death(), event_id, waits, "at death")
+    # What is due and may go does: the outbox is at work.
+    run.start()
+    other = run.mention()
+    run.connector.wait_event(other, "completed")
+    expect(promises.check(run.connector, run.needles), event_id, waits,
+           "after the restart")
+    run.connector.config["projects"][str(matrix.UNROUTED_PROJECT)] = {
+        "path": str(run.connector.folder.make("late", 0o755,
+                                              run.connector.user)),
+        "class": "late"}
+    run.connector.write_config()
+    decide(run, "reload")
+    decide(run, "redispatch", str(event_id))
+    evidence = run.settle()
+    expect(evidence, event_id, dict(
+        DONE, holding_reply=["sent"], retraction=["sent"],
+        posted=dict(DONE["posted"], holding_reply=1, retraction=1)),
+        "when it was run")
     run.again(evidence)
     run.close()
 
