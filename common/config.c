@@ -6,16 +6,12 @@
 #include "common/config.h"
 #include "common/xmalloc.h"
 
-#define DURATION true
-#define COUNT false
 const struct limit_row limit_rows[LIMIT_COUNT] = {
 #define LIMIT(name, kind, normal, least, most) \
-	[LIMIT_##name] = {#name, kind, normal, least, most},
+	[LIMIT_##name] = {#name, KIND_##kind, normal, least, most},
 #include "common/limits.def"
 #undef LIMIT
 };
-#undef DURATION
-#undef COUNT
 
 struct config *
 config_new(void)
@@ -185,13 +181,19 @@ take_member(struct config *c, const struct msg *m)
 	return 0;
 }
 
+static bool
+limit_may_be(const struct limit_row *row, int64_t value)
+{
+	return (row->kind == KIND_PACE && value == 0) ||
+	    (value >= row->least && value <= row->most);
+}
+
 static int
 take_limit(struct config *c, const struct msg *m)
 {
 	enum limit i = limit_by_name(m->limit.name);
 
-	if (i == LIMIT_COUNT || m->limit.value < limit_rows[i].least ||
-	    m->limit.value > limit_rows[i].most)
+	if (i == LIMIT_COUNT || !limit_may_be(&limit_rows[i], m->limit.value))
 		return -1;
 	c->limits[i] = m->limit.value;
 	return 0;

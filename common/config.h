@@ -20,11 +20,11 @@ enum limit {
 	LIMIT_COUNT
 };
 
-enum limit_kind { LIMIT_DURATION, LIMIT_COUNT_KIND };
+enum limit_kind { KIND_DURATION, KIND_PACE, KIND_COUNT };
 
 struct limit_row {
 	const char *name;
-	bool is_duration;
+	enum limit_kind kind;
 	int64_t normal, least, most;
 };
 extern const struct limit_row limit_rows[LIMIT_COUNT];

@@ -44,13 +44,20 @@ on_deadline(evutil_socket_t fd, short what, void *arg)
 	attempt_event(arg, EV_DEADLINE);
 }
 
+/* 0: it is not to be told of at all. */
+static int64_t
+ticker_ms(const struct attempt *a)
+{
+	return dispatcher_limit(a->d, LIMIT_still_running);
+}
+
 /* Only a turn is told of: what ends is not still running. */
 static void
 on_ticker(evutil_socket_t fd, short what, void *arg)
 {
 	struct attempt *a = arg;
 
-	if (a->state < AT_TURN || a->state > AT_CUTTING)
+	if (a->state < AT_TURN || a->state > AT_CUTTING || ticker_ms(a) == 0)
 		return;
 	attempt_note_still_running(a);
 	attempt_ticker_begin(a);
@@ -95,9 +102,9 @@ attempt_deadline_begin(struct attempt *a)
 void
 attempt_ticker_begin(struct attempt *a)
 {
-	if (a->ticker == NULL || !event_pending(a->ticker, EV_TIMEOUT, NULL))
-		timer_begin(a, &a->ticker, on_ticker,
-		    dispatcher_limit(a->d, LIMIT_still_running));
+	if (ticker_ms(a) != 0 &&
+	    (a->ticker == NULL || !event_pending(a->ticker, EV_TIMEOUT, NULL)))
+		timer_begin(a, &a->ticker, on_ticker, ticker_ms(a));
 }
 
 void

@@ -196,12 +196,17 @@ read_limit(const struct document *d, const struct place *at,
     const json_t *value, enum limit limit, struct draft *t)
 {
 	const struct limit_row *row = &limit_rows[limit];
-	struct document_key key = {
+	const struct document_key key = {
 	    .name = row->name, .least = row->least, .most = row->most};
+	const struct document_key never = {.name = row->name};
 	void *target = &t->settings->config->limits[limit];
 
-	return row->is_duration ? document_duration(d, at, value, &key, target)
-				: document_int(d, at, value, &key, target);
+	if (row->kind == KIND_COUNT)
+		return document_int(d, at, value, &key, target);
+	if (row->kind == KIND_PACE &&
+	    document_duration(d, at, value, &never, target) == 0)
+		return 0;
+	return document_duration(d, at, value, &key, target);
 }
 
 static int

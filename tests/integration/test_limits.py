@@ -18,3 +18,12 @@ def test_start_without_an_outbox(make_connector):
                  if p.pid != killed], what="another dispatcher")
     connector.sim.mention()
     connector.wait_line(type="dispatch", state="launching", timeout=10)
+
+
+def test_nobody_is_to_be_told_of_a_long_turn(make_connector):
+    """Every role takes a limits.still_running of 0, which disables it."""
+    connector = make_connector(
+        limits={"still_running": "0s"},
+        script={"default": ["get", "ack", "reply", "complete"]}).start()
+    event = connector.sim.mention()["event_id"]
+    connector.wait_event(event, "completed")

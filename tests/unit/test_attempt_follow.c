@@ -320,6 +320,41 @@ a_long_turn_is_told_of_again_and_again(void **state)
 	ends_well(s);
 }
 
+/* limits.still_running: 0 disables (dispatch.md 22). */
+static void
+a_long_turn_that_nobody_is_to_be_told_of(void **state)
+{
+	struct stage *s = stage_new();
+
+	s->d.role.config->limits[LIMIT_still_running] = 0;
+	stage_running(s);
+	stage_says(s, INIT);
+	assert_null(attempt_of(s)->ticker);
+	stage_says(s, GOOD);
+	ends_well(s);
+}
+
+/* One that ticks when a reload disables it says nothing any more. */
+static void
+a_long_turn_whose_telling_is_disabled(void **state)
+{
+	struct stage *s = stage_new();
+	int64_t told;
+
+	s->d.role.config->limits[LIMIT_still_running] = 10;
+	stage_running(s);
+	stage_says(s, INIT);
+	run_until(s, 1);
+	s->d.role.config->limits[LIMIT_still_running] = 0;
+	told = s->still_running;
+	while (event_pending(attempt_of(s)->ticker, EV_TIMEOUT, NULL))
+		event_base_loop(s->base, EVLOOP_ONCE);
+	stage_turn(s);
+	assert_int_equal(told, s->still_running);
+	stage_says(s, GOOD);
+	ends_well(s);
+}
+
 int
 main(void)
 {
@@ -337,6 +372,8 @@ main(void)
 	    cmocka_unit_test(a_held_attempt_that_is_settled),
 	    cmocka_unit_test(a_task_taken_away_unheard),
 	    cmocka_unit_test(a_long_turn_is_told_of_again_and_again),
+	    cmocka_unit_test(a_long_turn_that_nobody_is_to_be_told_of),
+	    cmocka_unit_test(a_long_turn_whose_telling_is_disabled),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

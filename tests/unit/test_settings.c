@@ -396,6 +396,43 @@ test_refused(void **state)
 	}
 }
 
+/* Values that dispatch.md 22 names beside a range; -1: refused. */
+static const struct {
+	enum limit limit;
+	const char *text;
+	int64_t value;
+} special[] = {
+    {LIMIT_still_running, "\"still_running\": \"0s\"", 0},
+    {LIMIT_still_running, "\"still_running\": \"0\"", 0},
+    {LIMIT_still_running, "\"still_running\": \"50ms\"", 50},
+    {LIMIT_still_running, "\"still_running\": \"49ms\"", -1},
+    {LIMIT_still_running, "\"still_running\": \"-1s\"", -1},
+    {LIMIT_still_running, "\"still_running\": 0", -1},
+    {LIMIT_cancel_grace, "\"cancel_grace\": \"0s\"", -1},
+    {LIMIT_guard_delay, "\"guard_delay\": \"0s\"", 0},
+};
+
+static void
+test_special_limits(void **state)
+{
+	struct settings *s;
+	struct error e;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < COUNT(special); i++) {
+		s = parse_changed(
+		    "\"feed_poll\": \"200ms\"", special[i].text, &plain, 0, &e);
+		if ((s == NULL) != (special[i].value == -1))
+			fail_msg("%s: %s", special[i].text,
+			    s == NULL ? e.text : "accepted");
+		if (s != NULL)
+			assert_int_equal(special[i].value,
+			    s->config->limits[special[i].limit]);
+		settings_free(s);
+	}
+}
+
 /* Escaped or not, it is the same key; and a NUL byte is no JSON. */
 static void
 test_refused_bytes(void **state)
@@ -452,6 +489,7 @@ main(void)
 	    cmocka_unit_test(test_defaults),
 	    cmocka_unit_test(test_command_line),
 	    cmocka_unit_test(test_refused),
+	    cmocka_unit_test(test_special_limits),
 	    cmocka_unit_test(test_refused_bytes),
 	    cmocka_unit_test(test_person),
 	};
