@@ -35,6 +35,8 @@ struct dispatcher {
 	bool recovery_listed; /* every attempt left is being ended */
 	bool passing;         /* a pass is under way */
 	bool pass_again;      /* something changed meanwhile */
+	bool looking;         /* decisions_look() is under way */
+	bool look_again;      /* the ledger was linked anew meanwhile */
 	bool stopping;
 	bool recovers_first; /* before a stop is over */
 	/* Of a stop, monotonic ms: no turn, no tree has grace after that. */

@@ -64,6 +64,15 @@ attempt_join_beside(struct attempt *a)
 
 static void look_on(struct dispatcher *d, int64_t after);
 
+/* What was decided behind it is seen by another one. */
+static void
+look_over(struct dispatcher *d)
+{
+	d->looking = false;
+	if (d->look_again)
+		decisions_look(d);
+}
+
 /* Held, and the ledger has it no more: it was settled. */
 static void
 look_end(struct dispatcher *d)
@@ -75,6 +84,7 @@ look_end(struct dispatcher *d)
 		if (a->state == AT_HELD && !a->is_listed)
 			attempt_event(a, EV_OVER);
 	}
+	look_over(d);
 }
 
 static void
@@ -83,8 +93,10 @@ on_live(struct peer *peer, struct msg *m, void *arg)
 	struct dispatcher *d = arg;
 	struct attempt *a;
 
-	if (m->type == MSG_FAILED)
+	if (m->type == MSG_FAILED) {
+		look_over(d);
 		return;
+	}
 	if (!m->live.found) {
 		look_end(d);
 		return;
@@ -106,11 +118,16 @@ look_on(struct dispatcher *d, int64_t after)
 	(void)peer_request(dispatcher_ledger(d), &m, on_live, d);
 }
 
+/* One that the ledger's death cut goes on by itself on the new link. */
 void
 decisions_look(struct dispatcher *d)
 {
 	struct attempt *a;
 
+	d->look_again = d->looking;
+	if (d->looking)
+		return;
+	d->looking = true;
 	LIST_FOREACH (a, &d->attempts, entry)
 		a->is_listed = false;
 	look_on(d, 0);

@@ -260,6 +260,73 @@ a_held_attempt_that_is_settled(void **state)
 	stage_free(s);
 }
 
+static void
+live_is(struct stage *s, int64_t after)
+{
+	struct msg m = {.type = MSG_LIVE};
+
+	stage_expect(s, MSG_NEXT_LIVE);
+	assert_int_equal(after, s->asked->next_live.after_task);
+	m.live.found = after < 9;
+	m.live.attempt = after < 9 ? attempt_of(s)->id : "";
+	m.live.task_id = 9;
+	stage_answer(s, &m);
+}
+
+/* The ledger died while it was asked: that look goes on, then another. */
+static void
+looks_come_one_after_the_other(void **state)
+{
+	struct stage *s = stage_new();
+	struct msg m = {.type = MSG_LIVE};
+
+	stage_running(s);
+	stage_says(s, INIT);
+	stage_says(s, GOOD);
+	stage_exits(s, false, 0);
+	stage_tree_is(s, "held");
+	stage_expect(s, MSG_TREE_HELD);
+	stage_done(s);
+	decisions_look(&s->d);
+	live_is(s, 0);
+	stage_expect(s, MSG_NEXT_LIVE);
+	decisions_look(&s->d);
+	stage_turn(s);
+	live_is(s, 9);
+	assert_int_equal(1, attempts_held(&s->d));
+	live_is(s, 0);
+	live_is(s, 9);
+	assert_int_equal(1, attempts_held(&s->d));
+	assert_null(s->asked);
+	decisions_look(&s->d);
+	stage_expect(s, MSG_NEXT_LIVE);
+	stage_answer(s, &m);
+	stage_free(s);
+}
+
+/* A look that is refused is over: it keeps no later one from being had. */
+static void
+a_look_that_is_refused(void **state)
+{
+	struct stage *s = stage_new();
+	struct msg m = {.type = MSG_LIVE};
+
+	stage_running(s);
+	stage_says(s, INIT);
+	stage_says(s, GOOD);
+	stage_exits(s, false, 0);
+	stage_tree_is(s, "held");
+	stage_expect(s, MSG_TREE_HELD);
+	stage_done(s);
+	decisions_look(&s->d);
+	stage_expect(s, MSG_NEXT_LIVE);
+	stage_refuse(s, "refused");
+	decisions_look(&s->d);
+	stage_expect(s, MSG_NEXT_LIVE);
+	stage_answer(s, &m);
+	stage_free(s);
+}
+
 /* What was decided while the ledger was away, is asked for. */
 static void
 a_task_taken_away_unheard(void **state)
@@ -370,6 +437,8 @@ main(void)
 	    cmocka_unit_test(new_work_joins_beside_the_turn),
 	    cmocka_unit_test(a_task_that_is_taken_away),
 	    cmocka_unit_test(a_held_attempt_that_is_settled),
+	    cmocka_unit_test(looks_come_one_after_the_other),
+	    cmocka_unit_test(a_look_that_is_refused),
 	    cmocka_unit_test(a_task_taken_away_unheard),
 	    cmocka_unit_test(a_long_turn_is_told_of_again_and_again),
 	    cmocka_unit_test(a_long_turn_that_nobody_is_to_be_told_of),
