@@ -311,15 +311,20 @@ do_joined(struct attempt *a)
 	attempt_expose(a);
 }
 
-/* Not authorized any more is no failure: what waits gets its own task. */
+/*
+ * Not authorized any more is no failure: what waits gets its own task, when
+ * its route is back.
+ */
 static void
 do_not_joined(struct attempt *a)
 {
 	bool is_stale = strcmp(a->refused_reason, "stale_config") == 0;
+	bool is_fault =
+	    !is_stale && strcmp(a->refused_reason, "unauthorized") != 0;
 
 	if (!is_stale)
 		log_warnx("%s: no follow-up: %s", a->id, a->refused_text);
-	decide(a, is_stale ? "finished" : "failed");
+	decide(a, is_fault ? "failed" : "finished");
 	do_leave(a);
 }
 

@@ -51,6 +51,21 @@ task_join(struct ledger *l, struct answer *a, int64_t task_id, int64_t *count)
 	return rc;
 }
 
+/* A worker hears nothing more for a route that may start nothing. */
+static int
+task_check_route(struct ledger *l, struct answer *a, int64_t task_id)
+{
+	int64_t has_route;
+
+	if (sql_number(
+		l, STMT_TASK_HAS_ROUTE, WITH(v_int(task_id)), &has_route) == -1)
+		return -1;
+	if (!has_route)
+		return answer_fail(a, "unauthorized",
+		    "its route is not what its project has now");
+	return 0;
+}
+
 int
 handle_join(struct ledger *l, const struct request *q, struct answer *a)
 {
@@ -63,6 +78,10 @@ handle_join(struct ledger *l, const struct request *q, struct answer *a)
 	if ((rc = attempt_named(l, a, m->attempt)) != 1)
 		return rc;
 	task_id = row_int(sql_row(l, STMT_ATTEMPT_TASK), 0);
+	if (task_check_route(l, a, task_id) == -1)
+		return -1;
+	if (answer_failed(a))
+		return 0;
 	if (task_join(l, a, task_id, &joined) == -1)
 		return -1;
 	if (answer_failed(a))
@@ -111,6 +130,10 @@ expose_write(struct ledger *l, struct answer *a, int64_t task_id,
 	int64_t is_held;
 	bool unused;
 
+	if (task_check_route(l, a, task_id) == -1)
+		return -1;
+	if (answer_failed(a))
+		return 0;
 	if (sql_number(l, STMT_IS_HELD, WITH_NOTHING, &is_held) == -1)
 		return -1;
 	if (is_held)

@@ -1,5 +1,9 @@
 """Two mentions in one conversation: each is worked on once, in order."""
 
+import pytest
+
+import harness
+
 POST_COMMENT = "POST /999/recordings/*/comments"
 
 OTHER_THREAD = 55
@@ -73,3 +77,46 @@ def test_a_worker_pulls_a_sibling_by_itself(make_connector):
     pulls = ["get-any", "ack", "complete"]
     for event_id in two_that_wait(connector, pulls + pulls):
         assert rows_of(connector, event_id) == [("completed", "succeeded")]
+
+
+NOW = {
+    "removed": lambda other: {"777": {"path": other, "class": "web"}},
+    "moved": lambda other: {
+        str(harness.PROJECT): {"path": other, "class": "web"}},
+    "unreadable": None,
+}
+
+
+@pytest.mark.parametrize("how", NOW)
+def test_no_further_prompt_without_its_route(make_connector, how):
+    """Trap 6 of dispatch.md: it had joined when its route was taken away.
+    The turn goes on, and nobody is told of it.
+    """
+    connector = make_connector(script={"default": [
+        "get", "ack", "arrive", "await:arrived=dispatched", "read", "reply",
+        "complete"]}).start()
+    sim = connector.sim
+    sim.wait("answered", 1, route="GET /999/events.json")
+    sim.gate(POST_COMMENT)
+    first = sim.mention()["event_id"]
+    sim.wait("held", 1)
+    second = connector.director.arrived
+    connector.wait_event(second, "dispatched")
+    if NOW[how] is None:
+        connector.write_config("{ nonsense")
+    else:
+        other = connector.folder.make("other", 0o755, connector.user)
+        connector.config["projects"] = NOW[how](str(other))
+        connector.write_config()
+    connector.wait_log("nothing new is admitted" if NOW[how] is None
+                       else "in force, generation 2")
+    sim.release(POST_COMMENT)
+    connector.wait_event(first, "completed")
+    connector.wait_log("no follow-up: its route is not")
+    connector.wait_event(second, "admitted")
+    assert rows_of(connector, first) == [("completed", "succeeded")]
+    assert rows_of(connector, second) == [("admitted", "")]
+    attempt, = connector.query("SELECT stop_reason FROM attempts")
+    assert attempt["stop_reason"] == "finished"
+    assert [r["event_id"] for r in connector.agent_records("prompt")] == [
+        first]

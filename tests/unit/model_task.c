@@ -212,6 +212,16 @@ launch_task(
 
 /* ---- follow-ups: ledger.md 3.2.4 ------------------------------------ */
 
+/* dispatch.md 6.6: a live task whose route its project has no more. */
+static bool
+task_is_unauthorized(struct model *w, const struct model_task *t)
+{
+	const struct model_event *e = model_event(w, t->originating_event_id);
+
+	return t->superseded_at == NULL &&
+	    !is(t->route, model_route(w, e->bucket_id));
+}
+
 MODEL_HANDLER(join)
 {
 	const struct model_attempt *at = model_attempt(w, m->join.attempt);
@@ -228,6 +238,10 @@ MODEL_HANDLER(join)
 		return;
 	}
 	t = model_task(w, at->task_id);
+	if (task_is_unauthorized(w, t)) {
+		due_failed(a, "unauthorized");
+		return;
+	}
 	for (int i = 0; i < w->event_count; i++)
 		if (event_joins(
 			w, &w->events[i], t->conversation_key, t->route))
@@ -258,6 +272,10 @@ MODEL_HANDLER(expose)
 		return;
 	}
 	if (is(r->delivery, "admitted")) {
+		if (task_is_unauthorized(w, model_task(w, at->task_id))) {
+			due_failed(a, "unauthorized");
+			return;
+		}
 		if (w->hold_count > 0) {
 			due_failed(a, "held");
 			return;

@@ -140,6 +140,23 @@ a_stale_configuration_is_no_failure(void **state)
 	ends_well(s);
 }
 
+/* Nor is a route that went: asked for at either of the two. */
+static void
+a_route_that_went_is_no_failure(void **state)
+{
+	struct stage *s = stage_with(-1);
+
+	stage_expect(s, MSG_JOIN);
+	stage_refuse(s, "unauthorized");
+	ends_well(s);
+
+	s = stage_with(102);
+	stage_expect(s, MSG_EXPOSE);
+	stage_refuse(s, "unauthorized");
+	assert_string_equal("", stage_told(s));
+	ends_well(s);
+}
+
 static void
 a_join_that_fails_is_a_failure(void **state)
 {
@@ -432,6 +449,7 @@ main(void)
 	    cmocka_unit_test(nothing_is_exposed_to_a_worker_that_left),
 	    cmocka_unit_test(a_worker_that_fails_between_turns),
 	    cmocka_unit_test(a_stale_configuration_is_no_failure),
+	    cmocka_unit_test(a_route_that_went_is_no_failure),
 	    cmocka_unit_test(a_join_that_fails_is_a_failure),
 	    cmocka_unit_test(what_ends_an_attempt_ends_it_between_turns),
 	    cmocka_unit_test(new_work_joins_beside_the_turn),

@@ -193,13 +193,15 @@ a_join_is_of_the_present_routes(void **state)
 	follow_wait(f, 102);
 	m.join.generation = 2;
 	assert_failed(fixture_ask(f, &m, ROLE_DISPATCHER, ""), "stale_config");
+	m.join.generation = 1;
 	config_route_add(f->config, PROJECT, "/srv/elsewhere", "", false);
 	fixture_config_changed(f);
-	assert_int_equal(0, follow_join(f, ATT_1)->joined);
+	assert_failed(fixture_ask(f, &m, ROLE_DISPATCHER, ""), "unauthorized");
 	config_route_add(f->config, PROJECT, ROUTE, "", false);
 	f->config->readable = false;
 	fixture_config_changed(f);
-	assert_int_equal(0, follow_join(f, ATT_1)->joined);
+	assert_failed(fixture_ask(f, &m, ROLE_DISPATCHER, ""), "unauthorized");
+	assert_string_equal("queued", state_of(f, 102));
 	f->config->readable = true;
 	fixture_config_changed(f);
 	assert_int_equal(1, follow_join(f, ATT_1)->joined);
@@ -286,6 +288,34 @@ only_a_live_attempt_exposes_what_is_on_its_task(void **state)
 	assert_string_equal("admitted", state_of(f, 102));
 }
 
+/* Trap 6: what joined under a route that went meanwhile is not told of. */
+static void
+an_exposure_is_of_the_present_routes(void **state)
+{
+	struct fixture *f = *state;
+
+	follow_wait(f, 101);
+	follow_wait(f, 102);
+	(void)launch(f, 101, ATT_1);
+	assert_int_equal(102, follow_join(f, ATT_1)->unexposed);
+	config_route_add(f->config, PROJECT, "/srv/elsewhere", "", false);
+	fixture_config_changed(f);
+	expose_fails(f, ATT_1, 102, "unauthorized");
+	config_route_add(f->config, PROJECT, ROUTE, "", false);
+	f->config->readable = false;
+	fixture_config_changed(f);
+	expose_fails(f, ATT_1, 102, "unauthorized");
+	assert_string_equal(
+	    "101 exposed armed, 102 admitted armed", follow_rows(f, 1));
+	f->config->readable = true;
+	fixture_config_changed(f);
+	(void)expose(f, ATT_1, 102);
+	/* What stands is told again, whatever the routes are now. */
+	f->config->readable = false;
+	fixture_config_changed(f);
+	assert_true(expose(f, ATT_1, 102)->by_you);
+}
+
 /* No worker is told of what is over, however it came to be so. */
 static void
 only_a_dispatched_record_is_exposed(void **state)
@@ -340,6 +370,7 @@ main(void)
 	    TEST(a_follow_up_is_exposed_before_it_is_told_of),
 	    TEST(what_the_worker_pulled_is_not_exposed_again),
 	    TEST(only_a_live_attempt_exposes_what_is_on_its_task),
+	    TEST(an_exposure_is_of_the_present_routes),
 	    TEST(only_a_dispatched_record_is_exposed),
 	    T("T18", an_exposure_is_no_new_state),
 	};
