@@ -1,7 +1,8 @@
 /*
  * The scanner behind common/json: JSON text as a row of events, checked as it
  * goes (RFC 8259, UTF-8, depth, count of members). It allocates nothing and
- * keeps no text. For the files common/json*.c only.
+ * keeps no text. For the files common/json*.c, and for those of the bridge,
+ * which may not know jansson.
  */
 #ifndef COMMON_JSON_SCAN_H
 #define COMMON_JSON_SCAN_H

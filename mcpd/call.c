@@ -8,7 +8,7 @@
 #include "mcpd/answer.h"
 #include "mcpd/call.h"
 #include "mcpd/fit.h"
-#include "mcpd/message.h"
+#include "mcpd/id.h"
 #include "mcpd/refusal.h"
 #include "mcpd/stream.h"
 
@@ -323,7 +323,7 @@ call_cancel(struct stream *stream, const struct json_span *id)
 	for (call = TAILQ_FIRST(&s->calls); call != NULL; call = next) {
 		next = TAILQ_NEXT(call, entry);
 		have = (struct json_span){call->id, call->id_len};
-		if (call->stream == stream && message_id_equal(&have, id))
+		if (call->stream == stream && id_equal(&have, id))
 			call_abandon(call);
 	}
 }

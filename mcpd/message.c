@@ -11,24 +11,6 @@ static const struct json_rules rules = {
     .flags = JSON_RULE_LAST_WINS | JSON_RULE_BIG_AS_REAL,
 };
 
-bool
-message_id_equal(const struct json_span *a, const struct json_span *b)
-{
-	json_t *left, *right;
-	bool is_equal;
-
-	if (a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0)
-		return true;
-	if (a->bytes[0] != '"' || b->bytes[0] != '"')
-		return false;
-	left = json_read(a->bytes, a->len, &rules, NULL);
-	right = json_read(b->bytes, b->len, &rules, NULL);
-	is_equal = left != NULL && right != NULL && json_equal(left, right);
-	json_decref(left);
-	json_decref(right);
-	return is_equal;
-}
-
 /* ---- the table -------------------------------------------------------- */
 
 static bool
@@ -148,16 +130,10 @@ static void
 message_refuse_size(
     struct message *m, const struct json_span *line, const char *text)
 {
-	struct json_span found;
-
-	if (json_span(line->bytes, line->len, "method", &found) == -1 &&
-	    (json_span(line->bytes, line->len, "result", &found) == 0 ||
-		json_span(line->bytes, line->len, "error", &found) == 0))
+	if (id_of_response(line))
 		return;
 	message_wrong(m, RPC_INVALID_REQUEST, text);
-	if (json_span(line->bytes, line->len, "id", &found) == 0 &&
-	    id_ok(&found) && found.bytes + found.len < line->bytes + line->len)
-		m->id = found;
+	(void)id_of_start(line, &m->id);
 }
 
 static bool

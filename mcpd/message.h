@@ -51,7 +51,4 @@ void message_read(struct message *m, const struct json_span *line);
 void message_read_cut(struct message *m, const struct json_span *start);
 void message_clear(struct message *m);
 
-/* Two ids (mcpd/id.h): the same type and value; escapes do not count. */
-bool message_id_equal(const struct json_span *a, const struct json_span *b);
-
 #endif

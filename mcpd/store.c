@@ -4,6 +4,7 @@
 
 #include "common/xmalloc.h"
 #include "mcpd/id.h"
+#include "mcpd/outline.h"
 #include "mcpd/store.h"
 
 /* mcpd refuses longer batches, without an id. */
@@ -43,27 +44,6 @@ member_is(const struct json_span *line, const char *path, const char *json)
 	return member_get(line, path, &value) && span_is(&value, json);
 }
 
-static bool
-is_array(const struct json_span *line)
-{
-	size_t i = 0;
-
-	while (i < line->len && strchr(" \t\r", line->bytes[i]) != NULL &&
-	    line->bytes[i] != '\0')
-		i++;
-	return i < line->len && line->bytes[i] == '[';
-}
-
-/* A request has a method and an id that its answer will carry. */
-static bool
-request_id(const struct json_span *message, struct json_span *id)
-{
-	struct json_span method;
-
-	return member_get(message, "method", &method) &&
-	    member_get(message, "id", id) && id_ok(id);
-}
-
 /* ---- units ------------------------------------------------------------ */
 
 static void
@@ -84,17 +64,38 @@ unit_is_open(const struct unit *unit)
 	return false;
 }
 
-/* The place of ID among the unit's, or NULL. */
-static char **
-unit_find_id(struct unit *unit, const struct json_span *id)
+/* As mcpd echoes it. */
+static bool
+unit_has_id(const struct unit *unit, const struct json_span *id)
 {
 	size_t i;
 
 	for (i = 0; i < unit->id_count; i++) {
 		if (unit->ids[i] != NULL && span_is(id, unit->ids[i]))
-			return &unit->ids[i];
+			return true;
 	}
-	return NULL;
+	return false;
+}
+
+/* Whether anything in it was cancelled; an initialize cannot be. */
+static bool
+unit_cancel(struct unit *unit, const struct json_span *id)
+{
+	struct json_span have;
+	bool is_hit = false;
+	size_t i;
+
+	for (i = 0; i < unit->id_count && !unit->is_initialize; i++) {
+		if (unit->ids[i] == NULL)
+			continue;
+		have = (struct json_span){unit->ids[i], strlen(unit->ids[i])};
+		if (!id_equal(&have, id))
+			continue;
+		free(unit->ids[i]);
+		unit->ids[i] = NULL;
+		is_hit = true;
+	}
+	return is_hit;
 }
 
 static void
@@ -137,13 +138,14 @@ unit_keep(struct store *s, struct unit *unit, const struct json_span *line)
 	s->bytes += more;
 }
 
+/* An answer on a line of its own is never a batch's, nor the other way. */
 static struct unit *
-store_find(struct store *s, const struct json_span *id)
+store_find(struct store *s, const struct json_span *id, bool is_batch)
 {
 	struct unit *unit;
 
 	TAILQ_FOREACH (unit, &s->units, entry) {
-		if (unit_find_id(unit, id) != NULL)
+		if (unit->is_batch == is_batch && unit_has_id(unit, id))
 			return unit;
 	}
 	return NULL;
@@ -161,60 +163,93 @@ store_add(struct store *s, struct unit *unit, const struct json_span *line)
 
 static void
 sent_request(
-    struct store *s, const struct json_span *line, const struct json_span *id)
+    struct store *s, const struct json_span *line, const struct outline *o)
 {
 	struct unit *unit = xcalloc(1, sizeof(*unit));
 
-	unit_add_id(unit, id);
-	unit->is_initialize = member_is(line, "method", "\"initialize\"");
+	unit_add_id(unit, &o->id);
+	unit->is_initialize = outline_method_is(o, "initialize");
 	store_add(s, unit, line);
+}
+
+/*
+ * A cancelled request is not asked for again. What else its batch asks for can
+ * only be asked for with it, so the cancelling is then said again as well.
+ */
+static void
+store_cancel(
+    struct store *s, const struct json_span *line, const struct json_span *id)
+{
+	struct unit *unit, *next;
+
+	for (unit = TAILQ_FIRST(&s->units); unit != NULL; unit = next) {
+		next = TAILQ_NEXT(unit, entry);
+		if (!unit_cancel(unit, id))
+			continue;
+		if (!unit_is_open(unit))
+			store_remove(s, unit);
+		else if (unit->lines != NULL)
+			unit_keep(s, unit, line);
+	}
+}
+
+static bool
+is_cancel(
+    const struct json_span *line, const struct outline *o, struct json_span *id)
+{
+	return o->kind == OUTLINE_NOTIFICATION &&
+	    outline_method_is(o, "notifications/cancelled") &&
+	    member_get(line, "params/requestId", id) && id_ok(id);
+}
+
+/* A batch may cancel what is in it, and what was said before it. */
+static void
+sent_element(
+    struct store *s, struct unit *unit, const struct json_span *element)
+{
+	struct outline o;
+	struct json_span id;
+
+	outline_read(&o, element);
+	if (o.kind == OUTLINE_ANSWERED) {
+		unit_add_id(unit, &o.id);
+	} else if (is_cancel(element, &o, &id)) {
+		(void)unit_cancel(unit, &id);
+		store_cancel(s, element, &id);
+	}
+}
+
+/* The others are refused without an id. */
+static bool
+is_batch_served(const struct store *s, const struct json_span *line)
+{
+	struct json_span element;
+	size_t at = 0, count = 0;
+
+	if (!s->has_batches)
+		return false;
+	while (count <= BATCH_MAX && json_span_next(line, &at, &element))
+		count++;
+	return count <= BATCH_MAX;
 }
 
 static void
 sent_batch(struct store *s, const struct json_span *line)
 {
 	struct unit *unit;
-	struct json_span element, id;
-	size_t at = 0, count = 0;
+	struct json_span element;
+	size_t at = 0;
 
-	if (!s->has_batches)
-		return; /* refused without an id */
+	if (!is_batch_served(s, line))
+		return;
 	unit = xcalloc(1, sizeof(*unit));
 	unit->is_batch = true;
-	while (json_span_next(line, &at, &element) && count++ < BATCH_MAX) {
-		if (request_id(&element, &id))
-			unit_add_id(unit, &id);
-	}
-	if (count > BATCH_MAX || unit->id_count == 0)
-		unit_free(unit);
-	else
+	while (json_span_next(line, &at, &element))
+		sent_element(s, unit, &element);
+	if (unit_is_open(unit))
 		store_add(s, unit, line);
-}
-
-/*
- * A cancelled request is not asked for again. An initialize cannot be
- * cancelled; what else its batch asks for can only be asked for with it, so
- * the cancelling is then said again as well.
- */
-static void
-sent_cancel(struct store *s, const struct json_span *line)
-{
-	struct json_span id;
-	struct unit *unit;
-	char **place;
-
-	if (!member_get(line, "params/requestId", &id))
-		return;
-	unit = store_find(s, &id);
-	if (unit == NULL || unit->is_initialize)
-		return;
-	place = unit_find_id(unit, &id);
-	free(*place);
-	*place = NULL;
-	if (!unit_is_open(unit))
-		store_remove(s, unit);
-	else if (unit->lines != NULL)
-		unit_keep(s, unit, line);
+	else
+		unit_free(unit);
 }
 
 /* It belongs to the initialize before it, answered or not. */
@@ -238,15 +273,18 @@ sent_initialized(struct store *s, const struct json_span *line)
 void
 store_sent(struct store *s, const struct json_span *line)
 {
+	struct outline o;
 	struct json_span id;
 
-	if (is_array(line))
+	outline_read(&o, line);
+	if (o.kind == OUTLINE_BATCH)
 		sent_batch(s, line);
-	else if (request_id(line, &id))
-		sent_request(s, line, &id);
-	else if (member_is(line, "method", "\"notifications/cancelled\""))
-		sent_cancel(s, line);
-	else if (member_is(line, "method", "\"notifications/initialized\""))
+	else if (o.kind == OUTLINE_ANSWERED)
+		sent_request(s, line, &o);
+	else if (is_cancel(line, &o, &id))
+		store_cancel(s, line, &id);
+	else if (o.kind == OUTLINE_NOTIFICATION &&
+	    outline_method_is(&o, "notifications/initialized"))
 		sent_initialized(s, line);
 }
 
@@ -286,7 +324,7 @@ received_one(struct store *s, const struct json_span *line)
 		s->own_id[0] = '\0';
 		return false;
 	}
-	unit = store_find(s, &id);
+	unit = store_find(s, &id, false);
 	if (unit == NULL)
 		return true;
 	if (unit->is_initialize && member_get(line, "result", &result))
@@ -306,8 +344,8 @@ received_batch(struct store *s, const struct json_span *line)
 	while (json_span_next(line, &at, &element)) {
 		if (!member_get(&element, "id", &id))
 			continue;
-		unit = store_find(s, &id);
-		if (unit == NULL || !unit->is_batch)
+		unit = store_find(s, &id, true);
+		if (unit == NULL)
 			continue;
 		store_remove(s, unit);
 		return;
@@ -317,7 +355,7 @@ received_batch(struct store *s, const struct json_span *line)
 bool
 store_received(struct store *s, const struct json_span *line)
 {
-	if (!is_array(line))
+	if (line->len == 0 || line->bytes[0] != '[')
 		return received_one(s, line);
 	received_batch(s, line);
 	return true;

@@ -1,7 +1,8 @@
 /*
  * What the bridge keeps so that the death of mcpd stays unseen (design 6.1):
  * the exchange that opened the session, and every request without an answer.
- * It reads lines no further than their methods and ids. Needs libc only.
+ * It keeps a request if mcpd will answer it under its id (mcpd/outline.h), and
+ * no other: what is kept is waited for. Needs libc only.
  */
 #ifndef MCPD_STORE_H
 #define MCPD_STORE_H

@@ -56,12 +56,40 @@ an_id_of_too_many_bytes_is_none(void **state)
 	assert_false(id_ok(&span));
 }
 
+static const struct equal_row {
+	const char *a, *b;
+	bool is_equal;
+} equal_rows[] = {
+    {"1", "1", true},
+    {"1", "\"1\"", false},
+    {"1", "2", false},
+    {"\"a\"", "\"\\u0061\"", true},
+    {"\"a\"", "\"b\"", false},
+    {"\"a\"", "\"\"", false},
+    {"\"/\"", "\"\\/\"", true},
+    {"\"\\u0000\"", "\"\\u0000x\"", false},
+};
+
+static void
+ids_are_compared_by_type_and_value(void **state)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(equal_rows) / sizeof(equal_rows[0]); i++) {
+		struct json_span a = {equal_rows[i].a, strlen(equal_rows[i].a)};
+		struct json_span b = {equal_rows[i].b, strlen(equal_rows[i].b)};
+
+		assert_int_equal(equal_rows[i].is_equal, id_equal(&a, &b));
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(an_id_is_a_string_or_an_integer),
 	    cmocka_unit_test(an_id_of_too_many_bytes_is_none),
+	    cmocka_unit_test(ids_are_compared_by_type_and_value),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

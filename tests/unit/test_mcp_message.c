@@ -101,32 +101,6 @@ lines_are_classified_by_the_table(void **state)
 	}
 }
 
-static const struct equal_row {
-	const char *a, *b;
-	bool is_equal;
-} equal_rows[] = {
-    {"1", "1", true},
-    {"1", "\"1\"", false},
-    {"1", "2", false},
-    {"\"a\"", "\"\\u0061\"", true},
-    {"\"a\"", "\"b\"", false},
-    {"\"\\u0000\"", "\"\\u0000x\"", false},
-};
-
-static void
-ids_are_compared_by_type_and_value(void **state)
-{
-	size_t i;
-
-	for (i = 0; i < sizeof(equal_rows) / sizeof(equal_rows[0]); i++) {
-		struct json_span a = {equal_rows[i].a, strlen(equal_rows[i].a)};
-		struct json_span b = {equal_rows[i].b, strlen(equal_rows[i].b)};
-
-		assert_int_equal(
-		    equal_rows[i].is_equal, message_id_equal(&a, &b));
-	}
-}
-
 static void
 an_id_that_the_cut_goes_through_is_none(void **state)
 {
@@ -146,7 +120,6 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(lines_are_classified_by_the_table),
-	    cmocka_unit_test(ids_are_compared_by_type_and_value),
 	    cmocka_unit_test(an_id_that_the_cut_goes_through_is_none),
 	};
 
