@@ -151,6 +151,18 @@ store_find(struct store *s, const struct json_span *id, bool is_batch)
 	return NULL;
 }
 
+static bool
+store_is_opening(const struct store *s)
+{
+	const struct unit *unit;
+
+	TAILQ_FOREACH (unit, &s->units, entry) {
+		if (unit->is_initialize)
+			return true;
+	}
+	return false;
+}
+
 /* ---- from the agent --------------------------------------------------- */
 
 static void
@@ -219,14 +231,17 @@ sent_element(
 	}
 }
 
-/* The others are refused without an id. */
+/*
+ * The others are refused without an id. What an initialize before it brings
+ * will be known with its answer.
+ */
 static bool
-is_batch_served(const struct store *s, const struct json_span *line)
+may_be_served(const struct store *s, const struct json_span *line)
 {
 	struct json_span element;
 	size_t at = 0, count = 0;
 
-	if (!s->has_batches)
+	if (!s->has_batches && !store_is_opening(s))
 		return false;
 	while (count <= BATCH_MAX && json_span_next(line, &at, &element))
 		count++;
@@ -240,7 +255,7 @@ sent_batch(struct store *s, const struct json_span *line)
 	struct json_span element;
 	size_t at = 0;
 
-	if (!is_batch_served(s, line))
+	if (!may_be_served(s, line))
 		return;
 	unit = xcalloc(1, sizeof(*unit));
 	unit->is_batch = true;
@@ -297,6 +312,8 @@ store_opened(
 {
 	const char *lf;
 
+	s->has_batches =
+	    member_is(answer, "result/protocolVersion", "\"2025-03-26\"");
 	s->is_opening_lost = unit->lines == NULL;
 	if (s->is_opening_lost)
 		return;
@@ -308,8 +325,19 @@ store_opened(
 	if ((size_t)(lf + 1 - unit->lines) < unit->len)
 		s->initialized = xstrndup(
 		    lf + 1, unit->len - (size_t)(lf + 1 - unit->lines) - 1);
-	s->has_batches =
-	    member_is(answer, "result/protocolVersion", "\"2025-03-26\"");
+}
+
+/* The batches that were said between this initialize and the next. */
+static void
+refuse_batches(struct store *s, struct unit *initialize)
+{
+	struct unit *unit, *next = TAILQ_NEXT(initialize, entry);
+
+	while ((unit = next) != NULL && !unit->is_initialize) {
+		next = TAILQ_NEXT(unit, entry);
+		if (unit->is_batch)
+			store_remove(s, unit);
+	}
 }
 
 static bool
@@ -329,6 +357,8 @@ received_one(struct store *s, const struct json_span *line)
 		return true;
 	if (unit->is_initialize && member_get(line, "result", &result))
 		store_opened(s, unit, line);
+	if (unit->is_initialize && !s->has_batches)
+		refuse_batches(s, unit);
 	store_remove(s, unit);
 	return true;
 }

@@ -253,6 +253,28 @@ a_batch_is_one_unit(void **state)
 	bridge_end(w);
 }
 
+/* It was said in one breath with its initialize, and mcpd died between. */
+static void
+a_batch_is_kept_before_its_revision_is_known(void **state)
+{
+	static const char batch[] = "[" CALL("1") "]";
+	struct bridge_world *w = bridge_start(bridge_path);
+
+	accept_server(w);
+	agent_says(w, BATCH_INITIALIZE "\n[" CALL("1") "]");
+	server_hears(w, BATCH_INITIALIZE);
+	server_hears(w, batch);
+	server_says(w, BATCH_OPENED);
+	agent_hears(w, BATCH_OPENED);
+	server_close(w);
+	accept_server(w);
+	server_hears(w,
+	    "{\"id\":\"connect-bridge:1\",\"method\":\"initialize\","
+	    "\"params\":{}}");
+	server_hears(w, batch);
+	bridge_end(w);
+}
+
 /* ---- ends ------------------------------------------------------------- */
 
 static void
@@ -497,6 +519,7 @@ main(int argc, char **argv)
 	    cmocka_unit_test(unanswered_requests_are_said_again_in_order),
 	    cmocka_unit_test(a_cancelled_request_is_forgotten),
 	    cmocka_unit_test(a_batch_is_one_unit),
+	    cmocka_unit_test(a_batch_is_kept_before_its_revision_is_known),
 	    cmocka_unit_test(it_ends_with_its_input),
 	    cmocka_unit_test(it_works_on_pipes),
 	    cmocka_unit_test(it_ends_on_signals),

@@ -263,20 +263,22 @@ say(struct world *w, struct store *s, const char *line)
 	world_say(w, line);
 }
 
+#define OPEN(version)                                                        \
+	"{\"jsonrpc\":\"2.0\",\"id\":\"open\",\"method\":\"initialize\","    \
+	"\"params\":{\"protocolVersion\":\"" version                         \
+	"\",\"capabilities\":{},\"clientInfo\":{\"name\":\"t\",\"version\":" \
+	"\"1\"}}}"
+#define OLD OPEN("2025-03-26")
+#define NEW OPEN("2025-11-25")
+
 static struct world *
-opened(struct store *s, const char *version)
+opened(struct store *s, const char *initialize)
 {
 	struct world *w = world_new();
-	char *line;
 
 	store_init(s);
-	(void)xasprintf(&line,
-	    "{\"jsonrpc\":\"2.0\",\"id\":\"open\",\"method\":\"initialize\","
-	    "\"params\":{\"protocolVersion\":\"%s\",\"capabilities\":{},"
-	    "\"clientInfo\":{\"name\":\"t\",\"version\":\"1\"}}}",
-	    version);
-	say(w, s, line);
-	free(line);
+	say(w, s, initialize);
+	hear_all(w, s);
 	return w;
 }
 
@@ -291,14 +293,13 @@ closed(struct world *w, struct store *s)
 static void
 nothing_is_waited_for_in_vain(void **state)
 {
-	static const char *const versions[] = {"2025-11-25", "2025-03-26"};
+	static const char *const sessions[] = {NEW, OLD};
 	struct world *w;
 	struct store s;
 	size_t i, k;
 
-	for (k = 0; k < COUNT(versions); k++) {
-		w = opened(&s, versions[k]);
-		hear_all(w, &s);
+	for (k = 0; k < COUNT(sessions); k++) {
+		w = opened(&s, sessions[k]);
 		for (i = 0; i < COUNT(lines); i++) {
 			say(w, &s, lines[i]);
 			hear_all(w, &s);
@@ -344,8 +345,7 @@ cancelling_is_understood_alike(void **state)
 
 	for (i = 0; i < COUNT(cancel_rows); i++) {
 		row = &cancel_rows[i];
-		w = opened(&s, "2025-03-26");
-		hear_all(w, &s);
+		w = opened(&s, OLD);
 		for (k = 0; k < 3 && row->lines[k] != NULL; k++)
 			say(w, &s, row->lines[k]);
 		world_expect_silence(w);
@@ -380,8 +380,7 @@ a_batch_is_not_taken_for_a_request(void **state)
 	struct world *w;
 	struct store s;
 
-	w = opened(&s, "2025-03-26");
-	hear_all(w, &s);
+	w = opened(&s, OLD);
 	say(w, &s, "[" GET("1") "," GET("2") "]");
 	say(w, &s, PING("1"));
 	hear_all(w, &s);
@@ -399,6 +398,58 @@ a_batch_is_not_taken_for_a_request(void **state)
 	closed(w, &s);
 }
 
+#define REFUSED                                                           \
+	"{\"jsonrpc\":\"2.0\",\"id\":\"open\",\"method\":\"initialize\"," \
+	"\"params\":{\"protocolVersion\":\"2025-03-26\"}}"
+#define BATCH "[" GET("1") "]"
+
+/* Said in one breath with the initialize before it, perhaps the second one. */
+static const struct breath_row {
+	const char *before; /* the session's; NULL: none yet */
+	const char *lines[4];
+	size_t kept; /* once mcpd has answered the initializes */
+} breath_rows[] = {
+    {NULL, {OLD, BATCH}, 1},
+    {NULL, {NEW, BATCH}, 0},
+    {NULL, {REFUSED, BATCH}, 0},
+    {NULL, {BATCH, OLD}, 0},
+    {OLD, {REFUSED, BATCH}, 1},
+    {OLD, {BATCH, NEW, BATCH}, 1},
+    {OLD, {NEW, BATCH, OLD, "[" GET("2") "]"}, 1},
+    {NEW, {OLD, BATCH, NEW, BATCH}, 1},
+};
+
+static void
+a_batch_belongs_to_the_initialize_before_it(void **state)
+{
+	const struct breath_row *row;
+	struct json_span span;
+	struct world *w;
+	struct store s;
+	size_t i, k;
+
+	for (i = 0; i < COUNT(breath_rows); i++) {
+		row = &breath_rows[i];
+		w = opened(&s, row->before == NULL ? PING("0") : row->before);
+		for (k = 0; k < 4 && row->lines[k] != NULL; k++) {
+			span = (struct json_span){
+			    row->lines[k], strlen(row->lines[k])};
+			store_sent(&s, &span);
+		}
+		for (k = 0; k < 4 && row->lines[k] != NULL; k++)
+			world_say(w, row->lines[k]);
+		hear_all(w, &s);
+		if (row->kept != s.unit_count)
+			fail_msg("row %zu: %zu kept", i, s.unit_count);
+		assert_int_equal(row->kept, w->asked_count);
+		for (k = 0; k < w->asked_count; k++)
+			world_answer_one(w, k);
+		hear_all(w, &s);
+		assert_true(store_is_empty(&s));
+		closed(w, &s);
+	}
+}
+
 int
 main(void)
 {
@@ -410,6 +461,7 @@ main(void)
 	    cmocka_unit_test(nothing_is_waited_for_in_vain),
 	    cmocka_unit_test(cancelling_is_understood_alike),
 	    cmocka_unit_test(a_batch_is_not_taken_for_a_request),
+	    cmocka_unit_test(a_batch_belongs_to_the_initialize_before_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
