@@ -42,7 +42,7 @@ server_disconnect(struct server *s, struct stream *stream)
 
 	if (s->stream_ends != NULL)
 		s->stream_ends(s, stream);
-	stream->is_deaf = true;
+	stream_end(stream);
 	for (call = TAILQ_FIRST(&s->calls); call != NULL; call = next) {
 		next = TAILQ_NEXT(call, entry);
 		if (call->stream == stream)

@@ -15,7 +15,7 @@
 #include "mcpd/wire.h"
 
 #define READ_SIZE 65536
-/* Above this we do not read; above that the reader is given up. */
+/* Above this we take no line; above that the reader is given up. */
 #define QUEUE_HIGH (1024 * 1024)
 #define QUEUE_MAX (4 * 1024 * 1024)
 #define STUCK_S 30
@@ -79,16 +79,31 @@ stream_deafen(struct stream *stream)
 	(void)event_del(stream->stuck);
 }
 
+static bool
+is_full(const struct stream *stream)
+{
+	return stream_queued(stream) > QUEUE_HIGH;
+}
+
+/* With the lines that were held back, which no poll() tells of. */
+static void
+stream_go_on(struct stream *stream)
+{
+	(void)event_add(stream->readable, NULL);
+	if (stream->is_held)
+		event_active(stream->readable, EV_READ, 0);
+}
+
 /* Reading follows how much we owe; the stuck timer, whether it moves. */
 static void
 stream_pace(struct stream *stream, bool has_moved)
 {
 	static const struct timeval stuck = {.tv_sec = STUCK_S};
 
-	if (stream_queued(stream) > QUEUE_HIGH)
+	if (is_full(stream))
 		(void)event_del(stream->readable);
 	else
-		(void)event_add(stream->readable, NULL);
+		stream_go_on(stream);
 	if (stream_queued(stream) == 0) {
 		(void)event_del(stream->writable);
 		(void)event_del(stream->stuck);
@@ -108,7 +123,7 @@ stream_lost(struct stream *stream)
 {
 	stream_deafen(stream);
 	if (stream->in_fd == stream->out_fd)
-		(void)event_add(stream->readable, NULL);
+		stream_go_on(stream);
 	else
 		event_active(stream->stuck, EV_TIMEOUT, 0);
 }
@@ -140,6 +155,18 @@ stream_flush(struct stream *stream)
 	stream_pace(stream, has_moved);
 }
 
+/* A reader that is never quite done must not make it grow. */
+static void
+stream_forget_written(struct stream *stream)
+{
+	if (stream->written < stream_queued(stream))
+		return;
+	memmove(stream->out.bytes, stream->out.bytes + stream->written,
+	    stream_queued(stream));
+	stream->out.len -= stream->written;
+	stream->written = 0;
+}
+
 /* Not in a later turn: a call is answered a wake-up sooner. */
 void
 stream_send(struct stream *stream, const char *bytes, size_t len)
@@ -152,6 +179,8 @@ stream_send(struct stream *stream, const char *bytes, size_t len)
 		event_active(stream->stuck, EV_TIMEOUT, 0);
 		return;
 	}
+	if (stream->written != 0)
+		stream_forget_written(stream);
 	buffer_add(&stream->out, bytes, len);
 	buffer_add_char(&stream->out, '\n');
 	stream_flush(stream);
@@ -179,13 +208,15 @@ stream_on_stuck(evutil_socket_t fd, short what, void *arg)
 
 /* ---- reading ---------------------------------------------------------- */
 
+/* One read holds more lines than there may be answers. */
 static void
 stream_take_lines(struct stream *stream)
 {
 	struct json_span line;
 	enum lines_got got;
 
-	while ((got = lines_next(&stream->in, &line)) != LINES_NONE) {
+	while (!(stream->is_held = is_full(stream)) &&
+	    (got = lines_next(&stream->in, &line)) != LINES_NONE) {
 		if (got == LINES_WHOLE)
 			wire_take(stream, &line);
 		else
@@ -205,9 +236,13 @@ stream_feed(struct stream *stream, const char *bytes, size_t len)
 static enum receive
 stream_receive(struct stream *stream)
 {
-	char *room = lines_room(&stream->in, READ_SIZE);
-	ssize_t n = read_now(stream->in_fd, room, READ_SIZE);
+	ssize_t n;
 
+	stream_take_lines(stream);
+	if (stream->is_held)
+		return RECEIVED_NOTHING;
+	n = read_now(
+	    stream->in_fd, lines_room(&stream->in, READ_SIZE), READ_SIZE);
 	if (n == -1 && (errno == EAGAIN || errno == EINTR))
 		return RECEIVED_NOTHING;
 	if (n <= 0)
@@ -226,6 +261,13 @@ stream_on_readable(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	if (stream_receive(stream) == RECEIVED_END)
 		server_disconnect(stream->server, stream);
+}
+
+void
+stream_end(struct stream *stream)
+{
+	stream_deafen(stream);
+	stream_take_lines(stream);
 }
 
 void

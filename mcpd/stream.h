@@ -2,7 +2,7 @@
  * A worker's connection: lines in, lines out, and what the wire remembers of
  * it, which is the negotiated legacy revision and nothing else (mcp.md 3.6).
  * One writer; the output is bounded, and a reader of it who does not read
- * stops ours (mcp.md 7).
+ * stops ours, be it between two lines of one read (mcp.md 7).
  */
 #ifndef MCPD_STREAM_H
 #define MCPD_STREAM_H
@@ -21,6 +21,7 @@ struct stream {
 	size_t written;                  /* of OUT */
 	const struct revision *revision; /* NULL: none negotiated */
 	bool is_deaf;      /* output is dropped: nobody reads it */
+	bool is_held;      /* IN may have lines: too much is owed */
 	size_t call_count; /* in flight */
 };
 
@@ -32,7 +33,9 @@ struct stream {
 struct stream *stream_new(struct server *s, int in_fd, int out_fd);
 /* Calls of this stream must be gone. */
 void stream_free(struct stream *stream);
-/* Carry out what can be read now, without an answer. */
+/* From now on without an answer: carry out what was read already. */
+void stream_end(struct stream *stream);
+/* The same, and what can be read now. */
 void stream_drain(struct stream *stream);
 /* Write what is queued, waiting for its reader until BOUND_MS are over. */
 void stream_finish(struct stream *stream, int64_t bound_ms);

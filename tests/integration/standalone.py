@@ -73,6 +73,8 @@ class Standalone:
         self.is_modern = False
         self.next_id = 0
         self.answers = queue.Queue()
+        self.may_read = threading.Event()
+        self.may_read.set()
         self.garbage = []
         self.errors = []
         self.threads = [threading.Thread(target=self.read_answers)]
@@ -83,6 +85,7 @@ class Standalone:
 
     def read_answers(self):
         for line in self.stdout:
+            self.may_read.wait()
             try:
                 self.answers.put(json.loads(line))
             except ValueError:
@@ -178,6 +181,7 @@ class Standalone:
         return self.wait()
 
     def close(self):
+        self.may_read.set()
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGKILL)
         self.wait()

@@ -3,12 +3,16 @@ takes a running task over with `connectctl token` and serves it elsewhere.
 """
 
 import contextlib
+import fcntl
 import json
 import os
 import select
 import signal
 import socket
+import struct
 import subprocess
+import termios
+import threading
 
 import pytest
 
@@ -338,6 +342,32 @@ def test_a_client_that_does_not_read_stderr(working, serve):
         assert server.refused() == "unavailable"
     assert server.end() == 0
     os.close(reader)
+
+
+def unread(pipe):
+    """Bytes in it that its reader has left there."""
+    return struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, b"1234"))[0]
+
+
+def test_a_client_that_pipelines(working, serve):
+    """More lines than there may be answers, and it reads late: the server
+    stops reading until then, and loses no line.
+    """
+    connector = working()
+    server = serve(connector, take_over(connector, connector.attempt)).open()
+    server.may_read.clear()
+    lines = b"".join(
+        b'{"jsonrpc":"2.0","id":%d,"method":"tools/list"}\n' % n
+        for n in range(4000))
+    writer = threading.Thread(
+        target=lambda: (server.stdin.write(lines), server.stdin.flush()))
+    writer.start()
+    wait_for(lambda: unread(server.stdin) > 60000 or not writer.is_alive(),
+             what="input that waits")
+    server.may_read.set()
+    assert [server.hear()["id"] for _ in range(4000)] == list(range(4000))
+    writer.join()
+    assert server.end() == 0
 
 
 def test_without_leave_in_the_configuration(make_connector, serve):

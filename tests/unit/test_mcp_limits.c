@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -285,6 +286,93 @@ a_worker_that_does_not_read_loses_nothing(void **state)
 	world_free(w);
 }
 
+/* What the kernel holds for a stream, and one read of it, at the least. */
+#define PIPELINED 1300
+#define LIST_LINE "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"tools/list\"}\n"
+
+#define OPEN_LINE                                                             \
+	"{\"jsonrpc\":\"2.0\",\"id\":\"open\",\"method\":\"initialize\","     \
+	"\"params\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{}," \
+	"\"clientInfo\":{\"name\":\"t\",\"version\":\"1\"}}}\n"
+
+static void
+write_now(struct world *w, const char *bytes, size_t len)
+{
+	assert_int_equal(len, write(w->worker, bytes, len));
+	world_turn(w);
+}
+
+/* So many lists, and a call. */
+static void
+write_pipelined(struct world *w)
+{
+	struct buffer lines = {0};
+	int i;
+
+	for (i = 0; i < PIPELINED; i++)
+		buffer_add_text(&lines, LIST_LINE);
+	buffer_add_text(&lines, CALL("1") "\n");
+	write_now(w, lines.bytes, lines.len);
+	buffer_free(&lines);
+}
+
+/* One read brings more than may be owed: the rest of it waits. */
+static void
+a_worker_that_pipelines_loses_nothing(void **state)
+{
+	struct world *w = world_open();
+	struct stream *stream = w->server.stream;
+	int i;
+
+	write_pipelined(w);
+	write_pipelined(w);
+	for (i = 0; i < 2 * PIPELINED; i++) {
+		assert_ptr_equal(stream, w->server.stream);
+		assert_in_range(stream->out.len - stream->written, 0, 1100000);
+		assert_in_range(stream->out.len, 0, 2200000);
+		assert_in_range(stream->in.len - stream->in.start, 0, 65536);
+		assert_non_null(world_hear(w));
+	}
+	world_expect_silence(w);
+	assert_int_equal(2, w->asked_count);
+	world_free(w);
+}
+
+/* It is carried out, whatever becomes of its reader. */
+static void
+what_waits_is_carried_out_at_the_end(void **state)
+{
+	enum { SOCKET, PIPES, STUCK, REPLACED, COUNT };
+	struct world *w;
+	int in[2], out[2], how;
+
+	for (how = SOCKET; how < COUNT; how++) {
+		w = world_open();
+		if (how == PIPES) {
+			assert_int_equal(0, pipe(in) | pipe(out));
+			server_connect(&w->server, in[0], out[1]);
+			(void)close(w->worker);
+			w->worker = in[1];
+			write_now(w, OPEN_LINE, sizeof(OPEN_LINE) - 1);
+		}
+		write_pipelined(w);
+		assert_int_equal(0, w->asked_count);
+		if (how == PIPES)
+			(void)close(out[0]);
+		else if (how == STUCK)
+			event_active(w->server.stream->stuck, EV_TIMEOUT, 0);
+		if (how == REPLACED)
+			world_connect(w);
+		else if (how == SOCKET)
+			(void)close(w->worker);
+		world_turn(w);
+		assert_int_equal(1, w->asked_count);
+		if (how == SOCKET)
+			w->worker = -1;
+		world_free(w);
+	}
+}
+
 /* Each answer is as long as one may be: what is cut is all quotes. */
 static void
 answer_at_length(
@@ -397,9 +485,12 @@ main(void)
 	    cmocka_unit_test(names_have_their_bound),
 	    cmocka_unit_test(strange_strings_come_back_as_text),
 	    cmocka_unit_test(a_worker_that_does_not_read_loses_nothing),
+	    cmocka_unit_test(a_worker_that_pipelines_loses_nothing),
+	    cmocka_unit_test(what_waits_is_carried_out_at_the_end),
 	    cmocka_unit_test(a_worker_that_never_reads_is_given_up),
 	    cmocka_unit_test(a_worker_that_stops_reading_has_half_a_minute),
 	};
 
+	(void)signal(SIGPIPE, SIG_IGN);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
