@@ -44,10 +44,10 @@ def wait_ended(connector, role):
                       "does not answer" in line], what="its end")
 
 
-@pytest.mark.parametrize("role", ["ledger", "dispatcher", "outbox"])
+@pytest.mark.parametrize("role", ["ledger", "dispatcher"])
 def test_a_mention_needs_it(make_connector, role):
-    """intake waits for the ledger. What the ledger tells the others they do
-    not answer, but a record has moved.
+    """intake waits for the ledger. What the ledger tells the dispatcher is
+    not answered, but a record has moved.
     """
     connector = make_connector(limits=LIMITS).start().wait_entered()
     hang(connector, role)
@@ -56,12 +56,29 @@ def test_a_mention_needs_it(make_connector, role):
     connector.wait_event(event_id, "completed")
 
 
-def test_a_redispatch_needs_intake(make_connector):
-    """A blocked record is decided anew."""
+def without_route(make_connector):
+    """The connector, not started, and the projects it should have had."""
     connector = make_connector(limits=LIMITS)
     projects = connector.config["projects"]
     connector.config["projects"] = {"777": projects[str(harness.PROJECT)]}
     connector.write_config()
+    return connector, projects
+
+
+def test_a_holding_reply_needs_the_outbox(make_connector):
+    connector, _ = without_route(make_connector)
+    connector.start().wait_entered()
+    hang(connector, "outbox")
+    event_id = connector.sim.mention()["event_id"]
+    connector.wait_event(event_id, "blocked")
+    wait_ended(connector, "outbox")
+    wait_for(lambda: connector.query(
+        "SELECT 1 FROM outbox WHERE state = 'sent'"), what="the reply")
+
+
+def test_a_redispatch_needs_intake(make_connector):
+    """A blocked record is decided anew."""
+    connector, projects = without_route(make_connector)
     connector.start().wait_entered()
     event_id = connector.sim.mention()["event_id"]
     connector.wait_event(event_id, "blocked")
