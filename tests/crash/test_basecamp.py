@@ -207,8 +207,10 @@ def test_a_long_pause_of_the_token(make_connector):
     event_id, _ = stories.mention(connector)
     for _ in range(2):
         connector.start()
-        shown = wait_value(connector, "outbox", "credential", "throttled")
+        wait_value(connector, "outbox", "credential", "throttled")
         assert connector.sim.wait("hits", 1, fault=fault) == 1
+        shown = connector.wait_status(
+            lambda s: s["data"]["status"]["renewal_holds"])
         hold, = shown["data"]["status"]["renewal_holds"]
         assert hold["reason"] == "throttled"
         kill_supervisor(connector)
