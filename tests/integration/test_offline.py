@@ -92,9 +92,10 @@ def test_of_a_copy_without_its_index(make_connector):
 
 
 READS = [["status"], ["events"], ["show", "1"]]
-OTHERS = [["events", "-f"], ["redispatch", "1"], ["discard", "1"],
-          ["resolve", "1", "abandon"], ["settle", "att_1", "--gone"],
-          ["stop"], ["restart", "intake"], ["reload"], ["version"]]
+OTHERS = [["events", "-f"], ["stop"], ["restart", "intake"], ["reload"],
+          ["version"]]
+DECISIONS = [["redispatch", "1"], ["discard", "1"],
+             ["resolve", "1", "abandon"], ["settle", "att_1", "--gone"]]
 
 
 def check_refused(connector, commands, code, text):
@@ -114,12 +115,20 @@ def nobody(connector):
             "such file or directory" % connector.run_dir)
 
 
+def check_needs_connector(connector):
+    """What is refused for want of one; a decision says that none was made."""
+    check_refused(connector, OTHERS, 69, nobody(connector))
+    check_refused(connector, DECISIONS, 69, "%s; nothing is decided: start the"
+                  " connector (connectd run --profile demo, or its service) and"
+                  " ask again" % nobody(connector))
+
+
 def test_before_the_first_start(make_connector):
     connector = make_connector()
     check_refused(connector, READS, 69, "%s; it has not run yet: %s: No such "
                   "file or directory" % (nobody(connector),
                                          connector.state_dir))
-    check_refused(connector, OTHERS, 69, nobody(connector))
+    check_needs_connector(connector)
     assert not connector.state_dir.exists()
 
 
@@ -130,7 +139,7 @@ def test_without_a_configuration(make_connector):
     connect_json.unlink()
     check_refused(connector, READS, 78, "%s; %s: No such file or directory" % (
         nobody(connector), connect_json))
-    check_refused(connector, OTHERS, 69, nobody(connector))
+    check_needs_connector(connector)
 
 
 def test_without_the_ledgers_program(make_connector):
