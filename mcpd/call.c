@@ -5,9 +5,8 @@
 
 #include "common/log.h"
 #include "common/xmalloc.h"
-#include "mcpd/answer.h"
+#include "mcpd/batch.h"
 #include "mcpd/call.h"
-#include "mcpd/fit.h"
 #include "mcpd/id.h"
 #include "mcpd/refusal.h"
 #include "mcpd/stream.h"
@@ -182,41 +181,6 @@ call_refuse_asking(struct server *s)
 	}
 }
 
-/* What a response leaves to its text, whose quotes are in it already. */
-static size_t
-text_room(const struct origin *o, bool is_error)
-{
-	const struct json_span empty = {"", 0};
-	struct buffer response = {0};
-	size_t taken;
-
-	answer_tool(&response, &o->id, o->is_modern, &empty, is_error);
-	taken = response.len - 2;
-	buffer_free(&response);
-	return origin_room(o) - taken;
-}
-
-/* TEXT, taken over, is the result; NULL: it had no place in its line. */
-static void
-call_say(struct call *call, const struct origin *o, char *text, size_t len,
-    bool is_error)
-{
-	const struct json_span span = {text, len};
-	struct buffer response = {0};
-
-	if (text == NULL) {
-		call_refuse(call, "unavailable",
-		    "The result is too long for its place. Call again, on a "
-		    "line of its own.");
-		return;
-	}
-	answer_tool(&response, &o->id, o->is_modern, &span, is_error);
-	origin_send(o, &response);
-	buffer_free(&response);
-	free(text);
-	call_leave(call);
-}
-
 static struct origin
 call_origin(const struct call *call)
 {
@@ -226,26 +190,25 @@ call_origin(const struct call *call)
 	    .is_modern = call->is_modern};
 }
 
+static void
+call_say(struct call *call, json_t *json, bool is_error, bool is_whole)
+{
+	const struct origin o = call_origin(call);
+
+	origin_tool(&o, json, is_error, is_whole);
+	call_leave(call);
+}
+
 void
 call_answer(struct call *call, json_t *json, bool is_error)
 {
-	const struct origin o = call_origin(call);
-	size_t len;
-	char *text = fit_text(json, text_room(&o, is_error), &len);
-
-	json_decref(json);
-	call_say(call, &o, text, len, is_error);
+	call_say(call, json, is_error, false);
 }
 
 void
 call_answer_whole(struct call *call, json_t *json)
 {
-	const struct origin o = call_origin(call);
-	size_t len;
-	char *text = fit_whole(json, text_room(&o, false), &len);
-
-	json_decref(json);
-	call_say(call, &o, text, len, false);
+	call_say(call, json, false, true);
 }
 
 void

@@ -1,62 +1,9 @@
-#include <stdlib.h>
-
 #include "common/log.h"
-#include "common/xmalloc.h"
 #include "mcpd/answer.h"
+#include "mcpd/batch.h"
 #include "mcpd/lines.h"
 #include "mcpd/origin.h"
 #include "mcpd/stream.h"
-
-struct batch {
-	struct stream *stream;
-	struct buffer line;
-	size_t share; /* of the line, for each response */
-	size_t holders;
-};
-
-struct batch *
-batch_new(struct stream *stream, size_t count)
-{
-	struct batch *batch = xcalloc(1, sizeof(*batch));
-
-	batch->stream = stream;
-	/* Two brackets, and a comma for each. */
-	batch->share = (LINES_MCPD_MAX - 2) / count - 1;
-	batch->holders = 1;
-	return batch;
-}
-
-void
-batch_hold(struct batch *batch)
-{
-	batch->holders++;
-}
-
-static void
-batch_add(struct batch *batch, const struct buffer *response)
-{
-	buffer_add_char(&batch->line, batch->line.len == 0 ? '[' : ',');
-	buffer_add(&batch->line, response->bytes, response->len);
-}
-
-void
-batch_release(struct batch *batch)
-{
-	if (--batch->holders != 0)
-		return;
-	if (batch->line.len != 0) {
-		buffer_add_char(&batch->line, ']');
-		stream_send(batch->stream, batch->line.bytes, batch->line.len);
-	}
-	buffer_free(&batch->line);
-	free(batch);
-}
-
-size_t
-origin_room(const struct origin *o)
-{
-	return o->batch != NULL ? o->batch->share : LINES_MCPD_MAX;
-}
 
 void
 origin_send(const struct origin *o, const struct buffer *response)
@@ -65,6 +12,26 @@ origin_send(const struct origin *o, const struct buffer *response)
 		batch_add(o->batch, response);
 	else
 		stream_send(o->stream, response->bytes, response->len);
+}
+
+void
+origin_tool(const struct origin *o, json_t *json, bool is_error, bool is_whole)
+{
+	const struct result r = {.id = o->id,
+	    .is_modern = o->is_modern,
+	    .json = json,
+	    .is_error = is_error,
+	    .is_whole = is_whole};
+	struct buffer out = {0};
+
+	if (o->batch != NULL) {
+		batch_add_result(o->batch, &r);
+		return;
+	}
+	result_write(&out, &r, LINES_MCPD_MAX);
+	stream_send(o->stream, out.bytes, out.len);
+	buffer_free(&out);
+	json_decref(json);
 }
 
 void

@@ -7,6 +7,8 @@
 
 #include <stdbool.h>
 
+#include <jansson.h>
+
 #include "common/buffer.h"
 #include "common/json.h"
 
@@ -20,13 +22,14 @@ struct origin {
 	bool is_modern;
 };
 
-/*
- * How many bytes its response may have, so that no line is longer than
- * LINES_MCPD_MAX: a batch's is shared out evenly.
- */
-size_t origin_room(const struct origin *o);
 /* One whole response, without LF. */
 void origin_send(const struct origin *o, const struct buffer *response);
+/*
+ * What a tool says, JSON being taken over: cut to its room, unless it
+ * IS_WHOLE, which is then refused.
+ */
+void origin_tool(
+    const struct origin *o, json_t *json, bool is_error, bool is_whole);
 /* The members of a result; NULL: none. */
 void origin_result(const struct origin *o, const struct buffer *body);
 /* The arguments are those of answer_error(). */
@@ -34,14 +37,5 @@ void origin_error(const struct origin *o, int code, const char *text,
     const struct json_span *name, const char *data);
 /* An error that is left out where it would need an id and has none. */
 void origin_refuse(const struct origin *o, int code, const char *text);
-
-/*
- * Responses, at most COUNT, that share a line. A batch lives until everyone who
- * holds it has let go; then its line is written, if there is one. Its stream
- * outlives it.
- */
-struct batch *batch_new(struct stream *stream, size_t count);
-void batch_hold(struct batch *batch);
-void batch_release(struct batch *batch);
 
 #endif

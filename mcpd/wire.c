@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "common/utf8.h"
+#include "mcpd/batch.h"
 #include "mcpd/call.h"
 #include "mcpd/id.h"
 #include "mcpd/method.h"
@@ -193,7 +194,7 @@ take_batch(struct stream *stream, const struct message *m,
 		    &o, RPC_INVALID_REQUEST, "A batch holds 1 to 32 messages");
 		return;
 	}
-	o.batch = batch_new(stream, json_array_size(m->tree));
+	o.batch = batch_new(stream);
 	while (json_span_next(text, &at, &element))
 		take_message(&o, &element);
 	batch_release(o.batch);

@@ -276,7 +276,7 @@ contents_make_room_in_a_batch(void **state)
 		assert_true(json_is_true(
 		    json_object_get(instruction, "content_truncated")));
 		assert_in_range(
-		    strlen(member_text(instruction, "content")), 3000, 6000);
+		    strlen(member_text(instruction, "content")), 3000, 9000);
 		json_decref(json);
 	}
 	json_decref(batch);
@@ -308,6 +308,21 @@ what_fits_into_a_batch_is_whole(void **state)
 	world_free(w);
 }
 
+/* Or it is said to have been left out. */
+static bool
+is_there(const json_t *object, const char *name)
+{
+	const json_t *names = json_object_get(object, "left_out");
+
+	if (json_object_get(object, name) != NULL) {
+		assert_null(names);
+		return true;
+	}
+	assert_int_equal(1, json_array_size(names));
+	assert_string_equal(name, json_string_value(json_array_get(names, 0)));
+	return false;
+}
+
 /* A title of what Basecamp lets nobody write is left out, and said to be. */
 static void
 a_title_makes_room_in_a_batch(void **state)
@@ -315,58 +330,161 @@ a_title_makes_room_in_a_batch(void **state)
 	char *title = many(DEL, 7000);
 	struct world *w = batch_world(give_snapshot);
 	json_t *batch, *json, *recording;
+	int i, whole = 0;
 
 	snapshot = (struct snapshot){title, "Do it"};
 	say_batch(w, BATCH, GET);
 	batch = hear_line(w);
-	json = text_json(result_of(batch, BATCH - 1), false);
-	recording =
-	    json_object_get(json_object_get(json, "instruction"), "recording");
-	assert_null(json_object_get(recording, "title"));
-	assert_string_equal("title",
-	    json_string_value(
-		json_array_get(json_object_get(recording, "left_out"), 0)));
-	assert_non_null(json_object_get(recording, "recording_id"));
-	json_decref(json);
+	for (i = 0; i < BATCH; i++) {
+		json = text_json(result_of(batch, i), false);
+		recording = json_object_get(
+		    json_object_get(json, "instruction"), "recording");
+		assert_non_null(json_object_get(recording, "recording_id"));
+		whole += is_there(recording, "title");
+		json_decref(json);
+	}
+	/* There is room for 24 of them. */
+	assert_in_range(whole, 20, 24);
 	json_decref(batch);
 	free(title);
 	world_free(w);
 }
 
-/* A receipt says what stands, if not with every link of the report. */
+#define PING "\"method\":\"ping\""
+#define COMPLETE                                                   \
+	"\"method\":\"tools/call\",\"params\":{\"name\":"          \
+	"\"basecamp_connect\",\"arguments\":{\"action\":"          \
+	"\"complete_dispatch\",\"params\":{\"event_id\":101,\"out" \
+	"come\":\"succeeded\"}}}"
+
+/* As many, and as long, as a report may have. */
 static void
-a_receipt_is_not_lost_in_a_batch(void **state)
+make_links(void)
 {
-	struct world *w = batch_world(give_receipt);
 	char *path = many('l', 2048 - 9);
-	json_t *list = json_array(), *batch, *json;
+	json_t *list = json_array();
 	int i;
 
 	for (i = 0; i < 20; i++)
 		(void)json_array_append_new(
 		    list, json_sprintf("https://%s", path));
 	links = json_dumps(list, JSON_COMPACT);
-	say_batch(w, BATCH,
-	    "\"method\":\"tools/call\",\"params\":{\"name\":"
-	    "\"basecamp_connect\",\"arguments\":{\"action\":"
-	    "\"complete_dispatch\",\"params\":{\"event_id\":101,\"outcome\":"
-	    "\"succeeded\"}}}");
+	json_decref(list);
+	free(path);
+}
+
+/* A receipt says what stands, if not always with every link of the report. */
+static void
+a_receipt_is_not_lost_in_a_batch(void **state)
+{
+	struct world *w = batch_world(give_receipt);
+	json_t *batch, *json;
+	int i, whole = 0;
+
+	make_links();
+	say_batch(w, BATCH, COMPLETE);
 	batch = hear_line(w);
 	assert_int_equal(BATCH, json_array_size(batch));
 	for (i = 0; i < BATCH; i++) {
 		json = text_json(result_of(batch, i), false);
 		assert_string_equal("completed", member_text(json, "delivery"));
 		assert_string_equal("succeeded", member_text(json, "outcome"));
-		assert_null(json_object_get(json, "links"));
-		assert_string_equal("links",
-		    json_string_value(
-			json_array_get(json_object_get(json, "left_out"), 0)));
+		whole += is_there(json, "links");
 		json_decref(json);
 	}
+	/* There is room for 24 of them. */
+	assert_in_range(whole, 20, 24);
 	json_decref(batch);
-	json_decref(list);
 	free(links);
-	free(path);
+	world_free(w);
+}
+
+static void
+give_either(struct world *w, const struct reply_to *to, const struct msg *m)
+{
+	(m->type == MSG_READ_THREAD ? give_page : give_receipt)(w, to, m);
+}
+
+/* What needs little leaves the rest to what needs more, whoever comes first. */
+static void
+who_needs_more_has_what_others_leave(void **state)
+{
+	static const int places[] = {0, BATCH / 2, BATCH - 1};
+	struct world *w = batch_world(give_either);
+	struct buffer line = {0};
+	json_t *batch, *json;
+	size_t k;
+	char empty[] = "{}";
+	int i;
+
+	make_links();
+	page = empty;
+	for (k = 0; k < sizeof(places) / sizeof(places[0]); k++) {
+		line.len = 0;
+		for (i = 0; i < BATCH; i++) {
+			buffer_printf(&line, "%c{\"jsonrpc\":\"2.0\",\"id\":",
+			    i == 0 ? '[' : ',');
+			add_id(&line, i);
+			buffer_printf(&line, ",%s}",
+			    i == places[k] ? COMPLETE
+				: k == 1   ? PING
+					   : READ);
+		}
+		buffer_add_char(&line, ']');
+		world_say(w, line.bytes);
+		batch = hear_line(w);
+		assert_int_equal(BATCH, json_array_size(batch));
+		json = text_json(result_of(batch, places[k]), false);
+		assert_true(is_there(json, "links"));
+		json_decref(json);
+		json_decref(batch);
+	}
+	buffer_free(&line);
+	free(links);
+	world_free(w);
+}
+
+/* Pings, and two pages; the length of the line, and whether both are there. */
+static size_t
+say_pages(struct world *w, size_t len, bool *are_whole)
+{
+	struct buffer json = {0}, line = {0};
+	char *text = many('c', len);
+	const char *answer;
+	int i;
+
+	buffer_printf(&json, "{\"x\":\"%s\"}", text);
+	page = json.bytes;
+	for (i = 0; i < BATCH; i++)
+		buffer_printf(&line, "%c{\"jsonrpc\":\"2.0\",\"id\":%d,%s}",
+		    i == 0 ? '[' : ',', i, i % 16 == 0 ? READ : PING);
+	buffer_add_char(&line, ']');
+	world_say(w, line.bytes);
+	answer = world_hear(w);
+	assert_non_null(answer);
+	*are_whole = strstr(answer, "too long") == NULL;
+	len = strlen(answer);
+	buffer_free(&json);
+	buffer_free(&line);
+	free(text);
+	return len;
+}
+
+/* To the byte. */
+static void
+a_batch_fills_its_line(void **state)
+{
+	struct world *w = batch_world(give_page);
+	bool are_whole;
+	size_t len = say_pages(w, 1000, &are_whole);
+
+	assert_true(are_whole);
+	len = 1000 + (LINES_MCPD_MAX - len) / 2;
+	assert_in_range(
+	    say_pages(w, len, &are_whole), LINES_MCPD_MAX - 1, LINES_MCPD_MAX);
+	assert_true(are_whole);
+	assert_in_range(say_pages(w, len + 1, &are_whole), 1, LINES_MCPD_MAX);
+	assert_false(are_whole);
 	world_free(w);
 }
 
@@ -416,6 +534,8 @@ a_page_in_a_batch_is_whole_or_an_error(void **state)
 	char *content = many(DEL, 9000);
 	struct world *w = batch_world(give_page);
 	json_t *list, *batch, *json;
+	bool is_whole;
+	int i, whole = 0;
 
 	list = json_pack("{s:[{s:s,s:b,s:s}]}", "comments", "content", content,
 	    "content_truncated", 1, "more", "c.1.2.9000");
@@ -423,7 +543,20 @@ a_page_in_a_batch_is_whole_or_an_error(void **state)
 	say_batch(w, BATCH, READ);
 	batch = hear_line(w);
 	assert_int_equal(BATCH, json_array_size(batch));
-	check_too_long(result_of(batch, BATCH - 1));
+	for (i = 0; i < BATCH; i++) {
+		is_whole = json_is_false(
+		    json_object_get(result_of(batch, i), "isError"));
+		whole += is_whole;
+		if (!is_whole) {
+			check_too_long(result_of(batch, i));
+			continue;
+		}
+		json = text_json(result_of(batch, i), false);
+		assert_true(json_equal(list, json));
+		json_decref(json);
+	}
+	/* There is room for 18 of them. */
+	assert_in_range(whole, 16, 18);
 	json_decref(batch);
 	say_batch(w, BATCH / 2, READ);
 	batch = hear_line(w);
@@ -447,6 +580,8 @@ main(void)
 	    cmocka_unit_test(what_fits_into_a_batch_is_whole),
 	    cmocka_unit_test(a_title_makes_room_in_a_batch),
 	    cmocka_unit_test(a_receipt_is_not_lost_in_a_batch),
+	    cmocka_unit_test(who_needs_more_has_what_others_leave),
+	    cmocka_unit_test(a_batch_fills_its_line),
 	    cmocka_unit_test(what_cannot_be_cut_is_an_error),
 	    cmocka_unit_test(a_page_in_a_batch_is_whole_or_an_error),
 	};
