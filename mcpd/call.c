@@ -93,13 +93,37 @@ static void
 call_on_answer(struct peer *peer, struct msg *reply, void *arg)
 {
 	struct call *call = arg;
+	struct server *s = call->server;
 
 	(void)peer;
 	call->is_asking = false;
+	if (call->is_reading) {
+		call->is_reading = false;
+		s->read_count--;
+		call_ask_kept(s);
+	}
 	if (call->stream == NULL)
 		call_free(call);
 	else
 		call->answered(call, reply);
+}
+
+/* Reads wait for their turn, which their deadline does not. */
+static bool
+may_ask(const struct server *s, const struct msg *m)
+{
+	return s->reach == SERVER_LINKED &&
+	    (m->type != MSG_READ_THREAD || s->read_count < READS_MOST);
+}
+
+static void
+call_put(struct call *call, struct peer *peer, struct msg *m)
+{
+	if (m->type == MSG_READ_THREAD) {
+		call->is_reading = true;
+		call->server->read_count++;
+	}
+	(void)peer_request(peer, m, call_on_answer, call);
 }
 
 /* By way of its frame: a message is what its table can carry. */
@@ -128,8 +152,8 @@ call_ask(struct call *call, struct peer *peer, struct msg *m,
 
 	call->is_asking = true;
 	call->answered = answered;
-	if (s->reach == SERVER_LINKED) {
-		(void)peer_request(peer, m, call_on_answer, call);
+	if (may_ask(s, m)) {
+		call_put(call, peer, m);
 		return;
 	}
 	call->kept = msg_copy(m);
@@ -153,10 +177,10 @@ call_ask_kept(struct server *s)
 
 	TAILQ_FOREACH (call, &s->calls, entry) {
 		m = call->kept;
-		if (m == NULL)
+		if (m == NULL || !may_ask(s, m))
 			continue;
 		call->kept = NULL;
-		(void)peer_request(kept_peer(s, m), m, call_on_answer, call);
+		call_put(call, kept_peer(s, m), m);
 		msg_free(m);
 	}
 }
@@ -167,11 +191,12 @@ call_refuse_asking(struct server *s)
 {
 	struct call *call, *next;
 
+	s->read_count = 0;
 	for (call = TAILQ_FIRST(&s->calls); call != NULL; call = next) {
 		next = TAILQ_NEXT(call, entry);
 		if (!call->is_asking)
 			continue;
-		call->is_asking = false;
+		call->is_asking = call->is_reading = false;
 		if (call->stream == NULL)
 			call_free(call);
 		else

@@ -12,6 +12,7 @@
 
 #define CALLS_IN_FLIGHT_MAX 64 /* a stream's (mcp.md 7) */
 #define CALLS_MAX 256          /* with those that nobody waits for */
+#define READS_MOST 4           /* that intake takes on at once, of one task */
 
 struct call {
 	TAILQ_ENTRY(call) entry;
@@ -22,6 +23,7 @@ struct call {
 	size_t id_len;
 	bool is_modern;
 	struct event *deadline;
+	bool is_reading;  /* one of READS_MOST */
 	bool is_asking;   /* a peer owes an answer, or will once it is there: */
 	struct msg *kept; /* what is to be asked then; NULL: nothing is */
 	/* The peer's answer, and what to say when it comes too late. */
@@ -35,8 +37,8 @@ struct call {
 struct call *call_new(const struct origin *o);
 
 /*
- * Ask the server's ledger or intake, when it is there. One request at a time;
- * M has no descriptors.
+ * Ask the server's ledger or intake, when it is there and has not too much to
+ * read already. One request at a time; M has no descriptors.
  */
 void call_ask(struct call *call, struct peer *peer, struct msg *m,
     void (*answered)(struct call *call, struct msg *reply));
@@ -66,7 +68,7 @@ void call_refuse_params(struct call *call, const char *fmt, ...)
 /* No answer: cancelled, or its stream is gone. */
 void call_abandon(struct call *call);
 
-/* Put every kept request to its peer. */
+/* Put every kept request to its peer whose turn it is. */
 void call_ask_kept(struct server *s);
 /* Refuse every call that waits for a peer: there is none. */
 void call_refuse_asking(struct server *s);

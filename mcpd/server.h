@@ -50,6 +50,7 @@ struct server {
 	struct stream *stream; /* the present one, or NULL */
 	TAILQ_HEAD(call_list, call) calls;
 	size_t call_count;
+	size_t read_count; /* that intake has */
 	/* Told when there is neither stream nor call; or NULL. */
 	void (*idle)(void *arg);
 	void *idle_arg;

@@ -253,6 +253,20 @@ def in_flight(server, sim):
     assert len({text_of(a)["id"] for a in answers}) == 1
 
 
+def many_reads(server, sim):
+    """As many as may be in flight are answered, a few at a time."""
+    server.open()
+    sim.gate(THREAD)
+    for n in range(64):
+        server.call(n, "thread", "read")
+    sim.held(1)
+    server.is_quiet()
+    sim.release(THREAD)
+    answers = [server.hear() for _ in range(64)]
+    assert sorted(a["id"] for a in answers) == list(range(64))
+    assert all("comments" in text_of(a) for a in answers), answers
+
+
 def batches(server, sim):
     server.open("2025-03-26")
     calls = [{"jsonrpc": "2.0", "id": n, "method": "tools/call",
@@ -447,9 +461,9 @@ def terminate(server, sim):
 
 
 CHECKS = {check.__name__: check for check in (
-    ids, silence, eras, cancelling, order, in_flight, batches, torn_lines,
-    long_lines, nesting, strange_bytes, unread_answers, unread_complaints,
-    results, pages, end_of_input, interrupt, terminate)}
+    ids, silence, eras, cancelling, order, in_flight, many_reads, batches,
+    torn_lines, long_lines, nesting, strange_bytes, unread_answers,
+    unread_complaints, results, pages, end_of_input, interrupt, terminate)}
 
 
 def main(name, url, event_id, *argv):

@@ -16,6 +16,7 @@
 
 #include "common/xmalloc.h"
 #include "mcp_world.h"
+#include "mcpd/call.h"
 #include "mcpd/stream.h"
 
 #define CONNECT "basecamp_connect"
@@ -109,6 +110,33 @@ calls_wait_for_it(void **state)
 	/* From now on they are asked as they come. */
 	assert_null(world_call(w, CONNECT, GET, &is_error));
 	assert_int_equal(3, w->asked_count);
+	world_free(w);
+}
+
+/* Those that wait for their turn behind others are told, and nothing stays. */
+static void
+reads_begin_anew_with_it(void **state)
+{
+	struct world *w = world_open();
+	bool is_error;
+	json_t *json;
+	int i;
+
+	for (i = 0; i < 6; i++)
+		assert_null(world_call(w, THREAD, READ, &is_error));
+	assert_int_equal(READS_MOST, w->asked_count);
+	server_away(&w->server);
+	for (i = 0; i < 6; i++) {
+		json = world_answer_json(w, &is_error);
+		assert_string_equal("unavailable", member_text(json, "error"));
+		json_decref(json);
+	}
+	w->server.try_again = it_is_there;
+	for (i = 0; i < 6; i++)
+		assert_null(world_call(w, THREAD, READ, &is_error));
+	server_linked(&w->server);
+	world_turn(w);
+	assert_int_equal(2 * READS_MOST, w->asked_count);
 	world_free(w);
 }
 
@@ -317,6 +345,7 @@ main(void)
 	    cmocka_unit_test(a_call_while_it_is_away_tries_once),
 	    cmocka_unit_test(calls_wait_for_it),
 	    cmocka_unit_test(what_waits_is_told_when_it_does_not_come),
+	    cmocka_unit_test(reads_begin_anew_with_it),
 	    cmocka_unit_test(what_was_asked_is_told_when_it_goes),
 	    cmocka_unit_test(a_cancelled_call_that_waits_is_not_asked),
 	    cmocka_unit_test(what_waits_to_be_posted_is_asked_again),

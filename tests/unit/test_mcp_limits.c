@@ -193,6 +193,129 @@ calls_in_flight_have_their_bound(void **state)
 	world_free(w);
 }
 
+#define READ_LINE                                                          \
+	"{\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"tools/"               \
+	"call\",\"params\":{"                                              \
+	"\"name\":\"basecamp_thread\",\"arguments\":{\"action\":\"read\"," \
+	"\"params\":{\"event_id\":101}}}}"
+#define CANCEL_LINE                                                    \
+	"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\"," \
+	"\"params\":{\"requestId\":%d}}"
+
+static void
+answer_read(struct world *w, size_t i)
+{
+	struct msg reply = {.type = MSG_THREAD};
+
+	assert_int_equal(MSG_READ_THREAD, w->asked[i]->type);
+	reply.thread.json = (struct blob){"{}", 2};
+	peer_reply(&w->to[i], &reply);
+	world_turn(w);
+}
+
+static void
+hear_page(struct world *w, int id)
+{
+	const char *line = world_hear(w);
+	char want[32];
+
+	assert_non_null(line);
+	(void)snprintf(want, sizeof(want), "\"id\":%d,", id);
+	assert_non_null(strstr(line, want));
+	assert_non_null(strstr(line, "\"isError\":false"));
+}
+
+static void
+say_reads(struct world *w, int first, int end)
+{
+	char *line;
+
+	for (; first < end; first++) {
+		(void)xasprintf(&line, READ_LINE, first);
+		world_say(w, line);
+		free(line);
+	}
+}
+
+static void
+say_cancel(struct world *w, int id)
+{
+	char *line;
+
+	(void)xasprintf(&line, CANCEL_LINE, id);
+	world_say(w, line);
+	free(line);
+}
+
+/* As many as may be in flight, though intake takes fewer: one by one. */
+static void
+reads_wait_for_their_turn(void **state)
+{
+	struct world *w = world_open();
+	int i;
+
+	say_reads(w, 0, CALLS_IN_FLIGHT_MAX);
+	world_expect_silence(w);
+	for (i = 0; i < CALLS_IN_FLIGHT_MAX; i++) {
+		assert_int_equal(i + READS_MOST < CALLS_IN_FLIGHT_MAX
+			? i + READS_MOST
+			: CALLS_IN_FLIGHT_MAX,
+		    w->asked_count);
+		answer_read(w, (size_t)i);
+		hear_page(w, i);
+	}
+	world_expect_silence(w);
+	world_free(w);
+}
+
+/* One that is cancelled has its turn until intake is done with it. */
+static void
+a_cancelled_read_gives_up_its_turn(void **state)
+{
+	struct world *w = world_open();
+	size_t i;
+
+	say_reads(w, 0, 8);
+	say_cancel(w, 0);
+	say_cancel(w, 4);
+	assert_int_equal(4, w->asked_count);
+	answer_read(w, 0);
+	world_expect_silence(w);
+	assert_int_equal(5, w->asked_count);
+	for (i = 1; i < 7; i++) {
+		answer_read(w, i);
+		hear_page(w, (int)(i < 4 ? i : i + 1));
+	}
+	assert_int_equal(7, w->asked_count);
+	world_free(w);
+}
+
+/* Their time is their own, and other calls do not wait for them. */
+static void
+a_read_does_not_wait_for_ever(void **state)
+{
+	struct world *w = world_open();
+	struct call *call;
+	const char *line;
+
+	say_reads(w, 0, READS_MOST + 1);
+	world_say(w, CALL("7"));
+	assert_int_equal(READS_MOST + 1, w->asked_count);
+	world_answer_one(w, READS_MOST);
+	assert_non_null(strstr(world_hear(w), "\"id\":7,"));
+	call = TAILQ_LAST(&w->server.calls, call_list);
+	event_active(call->deadline, EV_TIMEOUT, 0);
+	world_turn(w);
+	line = world_hear(w);
+	assert_non_null(line);
+	assert_non_null(strstr(line, "\"id\":4,"));
+	assert_non_null(strstr(line, "no answer within"));
+	answer_read(w, 0);
+	hear_page(w, 0);
+	assert_int_equal(READS_MOST + 1, w->asked_count);
+	world_free(w);
+}
+
 static void
 a_batch_has_its_bound(void **state)
 {
@@ -481,6 +604,9 @@ main(void)
 	    cmocka_unit_test(members_have_their_bound),
 	    cmocka_unit_test(names_and_numbers_have_their_bound),
 	    cmocka_unit_test(calls_in_flight_have_their_bound),
+	    cmocka_unit_test(reads_wait_for_their_turn),
+	    cmocka_unit_test(a_cancelled_read_gives_up_its_turn),
+	    cmocka_unit_test(a_read_does_not_wait_for_ever),
 	    cmocka_unit_test(a_batch_has_its_bound),
 	    cmocka_unit_test(names_have_their_bound),
 	    cmocka_unit_test(strange_strings_come_back_as_text),
