@@ -167,6 +167,17 @@ def silence(server, sim):
         server.is_quiet()
 
 
+def nothing_kept(server, sim):
+    """More of what has no answer under its id than the bridge keeps lines."""
+    server.open()
+    for n in range(1100):
+        server.say('{"jsonrpc":"2.0","id":%d,"method":7,"result":{}}' % n)
+        server.say('{"jsonrpc":"2.0","id":%d,"method":"ping",' % n)
+        answer = server.hear()
+        assert answer["error"]["code"] == -32700 and "id" not in answer
+    server.is_quiet()
+
+
 # ---- eras ------------------------------------------------------------------
 
 def eras(server, sim):
@@ -461,9 +472,10 @@ def terminate(server, sim):
 
 
 CHECKS = {check.__name__: check for check in (
-    ids, silence, eras, cancelling, order, in_flight, many_reads, batches,
-    torn_lines, long_lines, nesting, strange_bytes, unread_answers,
-    unread_complaints, results, pages, end_of_input, interrupt, terminate)}
+    ids, silence, nothing_kept, eras, cancelling, order, in_flight,
+    many_reads, batches, torn_lines, long_lines, nesting, strange_bytes,
+    unread_answers, unread_complaints, results, pages, end_of_input,
+    interrupt, terminate)}
 
 
 def main(name, url, event_id, *argv):
