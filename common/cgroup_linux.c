@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +16,7 @@
 
 #define OPEN_DIRS_MAX 16
 
-/* The directory of connectd's own, and the leaf that the supervisor is in. */
-#define BASE_NAME "connectd"
+/* The leaf that the supervisor is in. */
 #define LEAF_NAME "supervisor"
 
 /* Those that limits.worker may speak of. */
@@ -198,18 +198,36 @@ controllers_enable(const char *path)
 	}
 }
 
+/*
+ * The name of our base says whose view a path in it is of: another cgroup
+ * namespace or mount has other paths, and what is missing there may be here.
+ */
+static int
+base_name(char *out, size_t size)
+{
+	struct mount m;
+	struct stat ns, root;
+
+	if (mount_find(&m) == -1 || stat("/proc/self/ns/cgroup", &ns) == -1 ||
+	    stat(m.point, &root) == -1)
+		return -1;
+	(void)snprintf(out, size, "connectd-%jx-%jx-%jx", (uintmax_t)ns.st_ino,
+	    (uintmax_t)root.st_dev, (uintmax_t)root.st_ino);
+	return 0;
+}
+
 int
 cgroup_base(char *out, size_t size, struct error *e)
 {
-	char own[PATH_MAX], file[PATH_MAX];
+	char own[PATH_MAX], file[PATH_MAX], name[64];
 	int n;
 
 	out[0] = '\0';
 	if (cgroup_dir(getpid(), own, sizeof(own)) == -1 ||
-	    access(own, W_OK) == -1)
+	    base_name(name, sizeof(name)) == -1 || access(own, W_OK) == -1)
 		return 0;
 	controllers_enable(own);
-	n = snprintf(out, size, "%s/" BASE_NAME, own);
+	n = snprintf(out, size, "%s/%s", own, name);
 	if (n < 0 || (size_t)n >= size) {
 		out[0] = '\0';
 		return error_set(e, "cgroup: its path is too long");

@@ -63,7 +63,9 @@ int identity_group_members(pid_t pgid);
  * each attempt's cgroup is made.
  */
 /*
- * Find or make a writable base: "connectd" below this process's own cgroup.
+ * Find or make a writable base below this process's own cgroup. Its name,
+ * "connectd-" and three numbers, is that of this cgroup namespace and mount:
+ * paths that share it, within a boot, are of the same view.
  * Alone in a cgroup that is delegated to it, this process first moves to a
  * leaf, so that controllers for limits can be had. "" in OUT when this host
  * has no such place, or one without cgroup.kill; -1 only for a broken host.

@@ -69,6 +69,18 @@ recovery_end_tree(struct recovery *r, struct tree *tree)
 
 /* ---- what the ledger knows of it ---------------------------------------- */
 
+static struct identity
+leader_of(const struct msg_identity_is *known)
+{
+	struct identity leader = {.pid = (pid_t)known->pid,
+	    .pgid = (pid_t)known->pgid,
+	    .started_ticks = known->started_ticks};
+
+	(void)snprintf(
+	    leader.boot_id, sizeof(leader.boot_id), "%s", known->boot_id);
+	return leader;
+}
+
 /* A launcher may have led the worker out of the cgroup. */
 static bool
 cgroup_proves(const struct supervisor *sv)
@@ -87,24 +99,33 @@ cgroup_path_is_ok(const char *path, const char *id)
 	return path_is_clean(path) && strcmp(strrchr(path, '/') + 1, id) == 0;
 }
 
-/* Directly in the base of this run: what is missing there is gone. */
+/*
+ * Of the cgroup namespace and mount that this run sees, which a base's name
+ * tells (common/identity.h): what is missing there is gone.
+ */
 static bool
-is_in_our_base(const struct supervisor *sv, const char *path)
+is_of_our_view(const struct supervisor *sv, const char *path)
 {
+	const char *name, *end = strrchr(path, '/');
 	size_t len;
 
 	if (sv->cgroup_base == NULL)
 		return false;
-	len = strlen(sv->cgroup_base);
-	return strncmp(path, sv->cgroup_base, len) == 0 && path[len] == '/' &&
-	    strchr(path + len + 1, '/') == NULL;
+	name = strrchr(sv->cgroup_base, '/');
+	len = strlen(name);
+	return (size_t)(end - path) >= len &&
+	    strncmp(end - len, name, len) == 0;
 }
 
-/* True when the cgroup decides; false: it can tell nothing. */
+/*
+ * True when the cgroup decides, if only that there is doubt; false: it can
+ * tell nothing, or less than the process recorded, which runs.
+ */
 static bool
-judge_by_cgroup(struct recovery *r, const char *containment)
+judge_by_cgroup(struct recovery *r, const struct msg_identity_is *known)
 {
-	const char *path;
+	const char *containment = known->containment, *path;
+	struct identity leader = leader_of(known);
 	struct error e;
 	int populated;
 
@@ -115,7 +136,13 @@ judge_by_cgroup(struct recovery *r, const char *containment)
 		return false;
 	populated = cgroup_populated(path, &e);
 	if (populated == -1 &&
-	    (e.code != ENOENT || !is_in_our_base(r->sv, path)))
+	    (e.code != ENOENT || !is_of_our_view(r->sv, path))) {
+		recovery_finish(r, FATE_HELD,
+		    "its cgroup cannot be seen from here, and may hold "
+		    "processes");
+		return true;
+	}
+	if (populated != 1 && identity_check(&leader) == IDENTITY_SAME)
 		return false;
 	r->cgroup = xstrdup(path);
 	if (populated == 1)
@@ -147,18 +174,6 @@ is_a_workers(const struct supervisor *sv, const struct identity *leader)
 		return true;
 	(void)snprintf(path, sizeof(path), "/proc/%d", (int)leader->pid);
 	return stat(path, &st) == -1 || st.st_uid == sv->worker_account.uid;
-}
-
-static struct identity
-leader_of(const struct msg_identity_is *known)
-{
-	struct identity leader = {.pid = (pid_t)known->pid,
-	    .pgid = (pid_t)known->pgid,
-	    .started_ticks = known->started_ticks};
-
-	(void)snprintf(
-	    leader.boot_id, sizeof(leader.boot_id), "%s", known->boot_id);
-	return leader;
 }
 
 /* dispatch.md 9: by the process recorded, and doubt means held. */
@@ -195,7 +210,7 @@ judge(struct recovery *r, const struct msg_identity_is *known)
 	else if (known->boot_id[0] != '\0' &&
 	    strcmp(known->boot_id, sv->boot_id) != 0)
 		recovery_finish(r, FATE_GONE, "");
-	else if (!judge_by_cgroup(r, known->containment))
+	else if (!judge_by_cgroup(r, known))
 		judge_by_identity(r, known);
 }
 

@@ -2,11 +2,18 @@
 dies beside it (dispatch.md 9).
 """
 
+import ctypes
 import os
+import pathlib
+
+import pytest
 
 import harness
 import processes
 import stories
+import surroundings
+
+CLONE_NEWCGROUP = 0x2000000
 
 
 def held(connector):
@@ -53,3 +60,61 @@ def test_a_ledger_that_dies_while_it_is_asked_who_lives(
         assert held(connector) == "1"
     finally:
         os.kill(child, 9)
+
+
+# ---- a restart that sees other cgroups -------------------------------------
+
+def enter_namespace(point, cgroup):
+    """As a container does: below a cgroup of its own, in a cgroup namespace
+    and with a mount at the same place.
+    """
+    (cgroup / "cgroup.procs").write_text(str(os.getpid()))
+    libc = surroundings.libc
+    if (libc.unshare(CLONE_NEWCGROUP | surroundings.CLONE_NEWNS) == -1
+            or libc.mount(b"none", b"/", None, surroundings.MS_REC |
+                          surroundings.MS_PRIVATE, None) == -1
+            or libc.umount2(point, surroundings.MNT_DETACH) == -1
+            or libc.mount(b"cgroup2", point, b"cgroup2", 0, None) == -1):
+        raise OSError(ctypes.get_errno(), "another namespace")
+    harness.end_with_parent()
+
+
+def test_a_cgroup_that_is_missing_in_another_namespace(make_connector):
+    """It is there, with its worker, where nobody looks."""
+    connector = stories.begin(
+        make_connector, script={"default": ["get", "ack", "linger"]})
+    if not (surroundings.is_root() and stories.has_cgroups(connector)):
+        pytest.skip("needs root and cgroups")
+    stories.mention(connector)
+    harness.wait_for(lambda: connector.query(
+        "SELECT 1 FROM task_events WHERE delivery = 'delivered'"), what="ack")
+    attempt, = connector.query("SELECT containment FROM attempts")
+    point = next(above for above in pathlib.Path(
+        attempt["containment"].partition(":")[2]).parents if above.is_mount())
+    cgroup = point / ("%s-other" % connector.folder.path.name)
+    worker = connector.roles()["worker"][0]
+    connector.kill("supervisor")
+    connector.wait_end()
+    cgroup.mkdir()
+    connector.birth = lambda: enter_namespace(bytes(point), cgroup)
+    try:
+        connector.start()
+        connector.wait_log("its cgroup cannot be seen from here", timeout=20)
+        attempt, = connector.query("SELECT state FROM attempts")
+        assert attempt["state"] != "ended"
+        assert processes.is_running(worker)
+        connector.stop()
+    finally:
+        if processes.is_running(worker):
+            processes.send_signal(worker, 9)
+        harness.wait_for(lambda: remove_cgroup(cgroup), what="its removal")
+
+
+def remove_cgroup(cgroup):
+    """True once no process is in it any more."""
+    try:
+        for below, _, _ in os.walk(cgroup, topdown=False):
+            os.rmdir(below)
+    except OSError:
+        return False
+    return True

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/xmalloc.h"
@@ -256,6 +257,72 @@ test_recorded_cgroup(void **state)
 	free(cgroup);
 }
 
+static char *
+missing_in(const char *base)
+{
+	char *text;
+
+	(void)xasprintf(&text, "cgroup:%s/%s", base, EARLIER);
+	return text;
+}
+
+/*
+ * What cannot be seen may hold processes, be there one that is known or none:
+ * nothing is signalled, and nothing settled.
+ */
+static void
+test_recorded_cgroup_elsewhere(void **state)
+{
+	char *text = missing_in("/sys/fs/cgroup/x/connectd-1-2-3");
+	pid_t pid = stranger_make(true);
+
+	(void)state;
+	earlier(ANOTHER_RUN, house.sv.boot_id, pid);
+	house.known.containment = text;
+	assert_fate("held", "cannot be seen from here");
+	assert_int_equal(identity_group_members(pid), 1);
+	(void)kill(pid, SIGKILL);
+	(void)waitpid(pid, NULL, 0);
+	assert_fate("held", "cannot be seen from here");
+	free(text);
+}
+
+/* Who was recorded and runs, runs, whatever a cgroup says: it is ended. */
+static void
+test_recorded_outside_its_cgroup(void **state)
+{
+	char *text;
+	pid_t pid;
+
+	(void)state;
+	if (house.sv.cgroup_base == NULL)
+		skip();
+	pid = stranger_make(true);
+	earlier(ANOTHER_RUN, house.sv.boot_id, pid);
+	house.known.containment = text = missing_in(house.sv.cgroup_base);
+	assert_fate("gone", "");
+	assert_int_equal(identity_group_members(pid), 0);
+	free(text);
+}
+
+/* In another cgroup of ours: a login may be another session's. */
+static void
+test_recorded_cgroup_of_our_view(void **state)
+{
+	char *text, *base;
+
+	(void)state;
+	if (house.sv.cgroup_base == NULL)
+		skip();
+	earlier(ANOTHER_RUN, house.sv.boot_id, 0);
+	(void)xasprintf(&base, "/sys/fs/cgroup/session-3.scope%s",
+	    strrchr(house.sv.cgroup_base, '/'));
+	house.known.containment = text = missing_in(base);
+	assert_fate("gone", "");
+	free(text);
+	free(base);
+}
+
 /* Missing in our own base: gone. Not ours by its name: proves nothing. */
 static void
 test_recorded_cgroup_missing(void **state)
@@ -272,7 +339,7 @@ test_recorded_cgroup_missing(void **state)
 	free(text);
 	(void)xasprintf(&text, "cgroup:/no/such/place/%s", EARLIER);
 	house.known.containment = text;
-	assert_fate("held", "never recorded");
+	assert_fate("held", "cannot be seen from here");
 	free(text);
 	(void)xasprintf(&text, "cgroup:%s/%s", house.sv.cgroup_base, EARLIER);
 	house.known.containment = text;
@@ -322,6 +389,9 @@ main(int argc, char *argv[])
 	    IN_HOUSE(test_recorded_own_group),
 	    IN_HOUSE(test_recorded_cgroup),
 	    IN_HOUSE(test_recorded_cgroup_missing),
+	    IN_HOUSE(test_recorded_cgroup_elsewhere),
+	    IN_HOUSE(test_recorded_outside_its_cgroup),
+	    IN_HOUSE(test_recorded_cgroup_of_our_view),
 	    IN_HOUSE(test_killed_at_once),
 	};
 
