@@ -429,7 +429,7 @@ link_parse(struct link *link)
  * Read first, hand out then: whether the peer is dead decides what its last
  * frames still mean.
  */
-static void
+static size_t
 link_turn(struct link *link, bool read_more)
 {
 	const char *text = NULL;
@@ -451,6 +451,17 @@ link_turn(struct link *link, bool read_more)
 		link_reading(link);
 	if (--link->busy == 0 && link->is_freed)
 		link_destroy(link);
+	return total;
+}
+
+void
+link_catch_up(struct link *link)
+{
+	link->busy++;
+	while (!link->is_over && link_turn(link, true) >= READ_TURN_MAX)
+		continue;
+	if (--link->busy == 0 && link->is_freed)
+		link_destroy(link);
 }
 
 static void
@@ -458,7 +469,7 @@ link_on_readable(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd;
 	/* event_active() by link_resume() asks for the parse alone. */
-	link_turn(arg, (what & EV_READ) != 0);
+	(void)link_turn(arg, (what & EV_READ) != 0);
 }
 
 void

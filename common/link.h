@@ -47,6 +47,11 @@ void link_send(struct link *link, struct msg *m);
 void link_send_frame(struct link *link, struct frame *f);
 /* Write what is queued now, as far as the socket takes it. */
 void link_flush(struct link *link);
+/*
+ * Read and hand out now what the peer has written by now: two links become
+ * readable in no order, and what came on the one may have been first.
+ */
+void link_catch_up(struct link *link);
 /* Bytes queued and not yet written. */
 size_t link_queued(const struct link *link);
 /*

@@ -210,6 +210,18 @@ peer_on_over(struct link *link, enum link_over why, const char *text, void *arg)
 	peer_close(peer, why == LINK_BROKEN ? text : NULL);
 }
 
+void
+peer_catch_up(struct peer *peer)
+{
+	uint64_t serial;
+
+	do {
+		serial = peer->serial;
+		if (peer->link != NULL)
+			link_catch_up(peer->link);
+	} while (peer->link != NULL && peer->serial != serial);
+}
+
 /* ---- asking ----------------------------------------------------------- */
 
 /* Send what may go; wake for the next pause. */

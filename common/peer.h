@@ -83,6 +83,8 @@ void peer_attach(struct peer *peer, int fd, int64_t generation);
  * behind the present link; "" for one that was not its own fault.
  */
 void peer_mourn(struct peer *peer, const char *death);
+/* link_catch_up(), of a next link too when the present one ends so. */
+void peer_catch_up(struct peer *peer);
 bool peer_is_linked(const struct peer *peer);
 enum role_id peer_role(const struct peer *peer);
 const char *peer_attempt(const struct peer *peer);

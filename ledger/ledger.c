@@ -270,12 +270,27 @@ on_turn(evutil_socket_t fd, short what, void *arg)
 		retention_wait(0);
 }
 
+/* What its worker has reported before its end comes before its end. */
+static void
+hear_reports(const char *attempt)
+{
+	size_t i;
+
+	for (i = 0; i < self.role.peer_count; i++) {
+		if (peer_role(self.role.peers[i]) == ROLE_MCPD &&
+		    strcmp(peer_attempt(self.role.peers[i]), attempt) == 0)
+			peer_catch_up(self.role.peers[i]);
+	}
+}
+
 /* Every request of every peer: into the turn that comes next. */
 static void
 receive(struct peer *peer, struct msg *m, void *arg)
 {
 	struct reply_to to = peer_reply_to(peer, m);
 
+	if (m->type == MSG_END)
+		hear_reports(m->end.attempt);
 	turn_add(self.turn, m, peer_role(peer), peer_attempt(peer), &to);
 	event_active(self.turn_event, 0, 0);
 }

@@ -4,6 +4,7 @@ sees one server that answers each call once, and each message is posted once.
 
 import json
 import pathlib
+import signal
 import sqlite3
 
 import pytest
@@ -344,3 +345,37 @@ def test_an_event_not_pulled_is_not_read(start):
     # But for the connector's own notice that nothing was reported.
     assert all("posted by connectd" in m["content"]
                for m in connector.sim.messages())
+
+
+def sleeps_of(process):
+    """How often it has gone to sleep."""
+    with open("/proc/%d/status" % process.pid, encoding="ascii") as file:
+        return int(next(line for line in file if line.startswith(
+            "voluntary_ctxt_switches")).split()[1])
+
+
+def test_a_report_in_its_hands_is_before_the_end(make_connector):
+    """The ledger is away for longer than mcpd may drain, and something of the
+    dispatcher's waits for it already: its END is in front of the report.
+    """
+    connector = make_connector(
+        script={"default": ["get", "ack", "sleep:1000", "complete"]},
+        limits={"close_grace": "500ms", "still_running": "200ms",
+                "mcpd_drain": "200ms"}).start().wait_entered()
+    event_id = connector.sim.mention()["event_id"]
+    wait_for(lambda: connector.query(
+        "SELECT 1 FROM task_events WHERE delivery = 'delivered'"), what="ack")
+    roles = connector.roles()
+    (ledger,), (worker,), (mcpd,) = [
+        roles[name] for name in ("ledger", "worker", "mcpd")]
+    wait_for(lambda: connector.query(
+        "SELECT 1 FROM attempts WHERE still_running > 0"), what="a notice")
+    processes.send_signal(ledger, signal.SIGSTOP)
+    before = sleeps_of(mcpd)
+    try:
+        wait_for(lambda: sleeps_of(mcpd) > before, what="a report in its hands")
+        processes.send_signal(worker, signal.SIGKILL)
+        wait_for(lambda: not processes.is_running(mcpd), what="its end")
+    finally:
+        processes.send_signal(ledger, signal.SIGCONT)
+    assert settled(connector, event_id)["outcome"] == "succeeded"

@@ -510,6 +510,28 @@ unhandled_types_break(void **state)
 	world_free(w);
 }
 
+/* No loop runs: what was written is read, and that it was the last. */
+static void
+what_was_written_is_caught_up_with(void **state)
+{
+	struct world *w = world_new();
+	int64_t i;
+
+	join(w);
+	for (i = 1; i <= PEER_WINDOW; i++)
+		ask(w, i);
+	link_flush(peer_link(w->intake_of_ledger));
+	assert_int_equal(0, w->asked_count);
+	peer_catch_up(w->ledger_of_intake);
+	assert_int_equal(PEER_WINDOW, w->asked_count);
+	peer_free(w->intake_of_ledger);
+	w->intake_of_ledger = NULL;
+	peer_catch_up(w->ledger_of_intake);
+	assert_false(peer_is_linked(w->ledger_of_intake));
+	peer_catch_up(w->ledger_of_intake);
+	world_free(w);
+}
+
 int
 main(void)
 {
@@ -518,6 +540,7 @@ main(void)
 	    cmocka_unit_test(unanswered_requests_are_repeated),
 	    cmocka_unit_test(late_replies_are_dropped),
 	    cmocka_unit_test(the_window_holds),
+	    cmocka_unit_test(what_was_written_is_caught_up_with),
 	    cmocka_unit_test(unavailable_is_asked_again),
 	    cmocka_unit_test(another_failure_is_the_answer),
 	    cmocka_unit_test(a_new_link_waits_for_the_old_ones_end),
