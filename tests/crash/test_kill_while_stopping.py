@@ -45,7 +45,6 @@ def test_a_death_in_the_stop(make_connector, role):
     assert stories.outcome_of(evidence, event_id) == ("unknown", "shutdown")
 
 
-
 @pytest.mark.parametrize("cgroups", [True, False])
 def test_the_dispatcher_in_the_stop(make_connector, cgroups):
     """Its successor is there only to settle what it left, as after a crash of
