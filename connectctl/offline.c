@@ -13,6 +13,7 @@
 #include "common/buffer.h"
 #include "common/exit.h"
 #include "common/json.h"
+#include "common/log.h"
 #include "common/xmalloc.h"
 #include "connectctl/offline.h"
 #include "supervisor/kernel.h"
@@ -22,6 +23,7 @@
 #define ANSWER_MOST ((size_t)16 * 1024 * 1024)
 #define NOTE_MOST 4096
 #define WORDS_MOST 8
+#define WORDS_SIZE 512 /* of a reason */
 
 static const struct json_rules config_rules = {
     .max_bytes = CONFIG_MOST, .max_depth = 64, .max_members = 100000};
@@ -149,6 +151,7 @@ struct inspection {
 	gid_t gid;
 	int program;
 	int pipe[2];
+	int said[2]; /* its standard error */
 	char *argv[WORDS_MOST + 1];
 };
 
@@ -168,7 +171,8 @@ inspection_exec(const struct inspection *i)
 		setresgid(i->gid, i->gid, i->gid) == -1 ||
 		setresuid(i->uid, i->uid, i->uid) == -1))
 		_exit(EXIT_WALLS);
-	if (dup2(i->pipe[1], STDOUT_FILENO) != -1)
+	if (dup2(i->pipe[1], STDOUT_FILENO) != -1 &&
+	    dup2(i->said[1], STDERR_FILENO) != -1)
 		kernel_exec(i->program, STDERR_FILENO + 1, i->argv, env);
 	_exit(EXIT_CRASH);
 }
@@ -237,12 +241,29 @@ answer_collect(int fd, struct buffer *b, struct error *e)
 	}
 }
 
-/* It has said on stderr what is wrong, in its own words. */
-static int
-inspection_end(pid_t pid, struct error *e)
+/* The first line that it said, without who says it; "" for none. */
+static void
+words_read(int fd, char *words, size_t size)
 {
+	static const char mark[] = "warn: ";
+	ssize_t n = read(fd, words, size - 1);
+	const char *found;
+
+	words[n > 0 ? n : 0] = '\0';
+	words[strcspn(words, "\n")] = '\0';
+	found = strstr(words, mark);
+	if (found != NULL)
+		memmove(words, found + strlen(mark),
+		    strlen(found + strlen(mark)) + 1);
+}
+
+static int
+inspection_end(const struct inspection *i, pid_t pid, struct error *e)
+{
+	char words[WORDS_SIZE];
 	int status;
 
+	words_read(i->said[0], words, sizeof(words));
 	while (waitpid(pid, &status, 0) == -1) {
 		if (errno != EINTR) {
 			(void)error_errno(e, "waitpid");
@@ -252,7 +273,8 @@ inspection_end(pid_t pid, struct error *e)
 	if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_OK)
 		return 0;
 	if (WIFEXITED(status)) {
-		(void)error_set(e, "the ledger could not be read");
+		(void)error_set(e, "the ledger could not be read%s%s",
+		    words[0] == '\0' ? "" : ": ", log_safe(words));
 		return wrong(e, (enum exit_code)WEXITSTATUS(status));
 	}
 	(void)error_set(e, "connectd-ledger --inspect: ended by signal %d",
@@ -260,13 +282,15 @@ inspection_end(pid_t pid, struct error *e)
 	return wrong(e, EXIT_FAILED);
 }
 
+/* Its answer has an end when it has; what it says is a line or two. */
 static int
 inspection_run(struct inspection *i, struct buffer *b, struct error *e)
 {
 	pid_t pid;
 	int rc;
 
-	if (pipe2(i->pipe, O_CLOEXEC) == -1) {
+	if (pipe2(i->pipe, O_CLOEXEC) == -1 ||
+	    pipe2(i->said, O_CLOEXEC) == -1) {
 		(void)error_errno(e, "pipe");
 		return wrong(e, EXIT_FAILED);
 	}
@@ -274,6 +298,7 @@ inspection_run(struct inspection *i, struct buffer *b, struct error *e)
 	if (pid == 0)
 		inspection_exec(i);
 	(void)close(i->pipe[1]);
+	(void)close(i->said[1]);
 	if (pid == -1)
 		rc = error_errno(e, "fork");
 	else
@@ -281,8 +306,9 @@ inspection_run(struct inspection *i, struct buffer *b, struct error *e)
 	(void)close(i->pipe[0]);
 	if (rc == -1)
 		(void)wrong(e, EXIT_FAILED);
-	if (pid != -1 && inspection_end(pid, e) == -1)
+	if (pid != -1 && inspection_end(i, pid, e) == -1)
 		rc = -1;
+	(void)close(i->said[0]);
 	return rc;
 }
 

@@ -151,3 +151,31 @@ def test_without_the_ledgers_program(make_connector):
         done = connector.connectctl(*words)
         assert done.returncode == 77
         assert "connectd-ledger" in done.stderr
+
+
+def spoil(path, name):
+    """The file so that it cannot be read."""
+    if name == "loose":
+        path.chmod(0o644)
+        return
+    whole = path.read_bytes()
+    kept = whole[:4096] if name == "damaged" else b""
+    path.write_bytes(kept + b"\x55" * (len(whole) - len(kept)))
+
+
+@pytest.mark.parametrize("name, code, words", [
+    ("garbage", 77, "ledger.db"), ("loose", 77, "ledger.db"),
+    ("damaged", 75, "malformed")])
+def test_a_ledger_that_cannot_be_read(make_connector, name, code, words):
+    """Why is said where everything is: also in the JSON."""
+    connector, _ = worked_connector(make_connector)
+    connector.stop()
+    spoil(connector.state_dir / "ledger.db", name)
+    for read in READS:
+        done = connector.connectctl("--json", *read)
+        said = json.loads(done.stdout)
+        assert (done.returncode, said["code"], done.stderr) == (code, code, "")
+        why = said["text"].split("the ledger could not be read: ")[1]
+        assert words in why, said
+        done = connector.connectctl(*read)
+        assert done.stderr == "connectctl: %s\n" % said["text"]
