@@ -199,8 +199,9 @@ controllers_enable(const char *path)
 }
 
 /*
- * The name of our base says whose view a path in it is of: another cgroup
- * namespace or mount has other paths, and what is missing there may be here.
+ * The name of our base says whose view a path in it is of: to another cgroup
+ * namespace, or of another hierarchy, the same path is another place, and what
+ * is missing there may be here.
  */
 static int
 base_name(char *out, size_t size)
@@ -245,6 +246,14 @@ cgroup_base(char *out, size_t size, struct error *e)
 	else
 		controllers_enable(out);
 	return 0;
+}
+
+bool
+cgroup_is_seen(const char *path)
+{
+	struct mount m;
+
+	return mount_find(&m) == 0 && path_contains(m.point, path);
 }
 
 int

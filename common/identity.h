@@ -64,13 +64,16 @@ int identity_group_members(pid_t pgid);
  */
 /*
  * Find or make a writable base below this process's own cgroup. Its name,
- * "connectd-" and three numbers, is that of this cgroup namespace and mount:
- * paths that share it, within a boot, are of the same view.
+ * "connectd-" and three numbers, is that of this cgroup namespace and of what
+ * is mounted: paths that share it and are seen here are, within a boot, of the
+ * same view.
  * Alone in a cgroup that is delegated to it, this process first moves to a
  * leaf, so that controllers for limits can be had. "" in OUT when this host
  * has no such place, or one without cgroup.kill; -1 only for a broken host.
  */
 int cgroup_base(char *out, size_t size, struct error *e);
+/* Does PATH lie in the mount of cgroups that this process sees? */
+bool cgroup_is_seen(const char *path);
 /* A new cgroup; one of that name is an error with EEXIST in e->code. */
 int cgroup_make(const char *path, struct error *e);
 /* Write "memory.max" or another control file. ENOENT: no such controller. */

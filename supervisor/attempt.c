@@ -32,7 +32,7 @@ static void act_stopped_unstarted(struct attempt *a);
  * An attempt's life. Blanks are decisions: a worker is started once and only
  * when its mcpd has been ready; nothing is started of what is ending; an mcpd
  * that goes while an attempt ends is not missed; a held tree stays held until
- * the dispatcher asks again, or a person takes it upon himself.
+ * the dispatcher asks again, a person takes it upon himself, or the run ends.
  */
 static void (*const actions[ATTEMPT_STATE_COUNT][ATTEMPT_EVENT_COUNT])(
     struct attempt *) = {

@@ -121,7 +121,7 @@ void mcpd_is_ready(struct attempt *a);
 void mcpd_clear(struct attempt *a);
 /* After that: start the next, or tell who has to know. */
 void mcpd_is_gone(struct attempt *a);
-/* Let it finish, at a stop in less time; false when there is none. */
+/* Let it finish, at a stop in a part of that; false when there is none. */
 bool mcpd_drain(struct attempt *a);
 /* No next one: close its token and give its request up. */
 void mcpd_forget_next(struct attempt *a);
@@ -154,5 +154,12 @@ void worker_learn_secrets(struct supervisor *sv);
  */
 void recovery_begin(struct supervisor *sv, const char *id,
     const struct reply_to *to, int64_t grace_ms);
+/*
+ * Of the attempts of earlier runs whose processes are being ended: no more
+ * grace; SIGKILL, now; how many there are.
+ */
+void recoveries_end(void);
+void recoveries_kill(void);
+size_t recoveries_count(void);
 
 #endif

@@ -271,6 +271,7 @@ attempts_end(struct supervisor *sv)
 		next = LIST_NEXT(a, entry);
 		attempt_happens(a, ATTEMPT_STOPPED);
 	}
+	recoveries_end();
 }
 
 void
@@ -282,6 +283,7 @@ attempts_kill(struct supervisor *sv)
 		if (a->tree != NULL)
 			tree_kill(a->tree);
 	}
+	recoveries_kill();
 }
 
 int
@@ -349,6 +351,12 @@ attempts_live(const struct supervisor *sv)
 	LIST_FOREACH (a, &sv->attempts, entry)
 		count += a->tree != NULL || a->mcpd != NULL;
 	return count;
+}
+
+size_t
+attempts_left(const struct supervisor *sv)
+{
+	return attempts_live(sv) + recoveries_count();
 }
 
 char *

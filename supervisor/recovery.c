@@ -109,7 +109,7 @@ is_of_our_view(const struct supervisor *sv, const char *path)
 	const char *name, *end = strrchr(path, '/');
 	size_t len;
 
-	if (sv->cgroup_base == NULL)
+	if (sv->cgroup_base == NULL || !cgroup_is_seen(path))
 		return false;
 	name = strrchr(sv->cgroup_base, '/');
 	len = strlen(name);
@@ -119,7 +119,7 @@ is_of_our_view(const struct supervisor *sv, const char *path)
 
 /*
  * True when the cgroup decides, if only that there is doubt; false: it can
- * tell nothing, or less than the process recorded, which runs.
+ * tell nothing, or the process recorded runs outside it, and both count.
  */
 static bool
 judge_by_cgroup(struct recovery *r, const struct msg_identity_is *known)
@@ -142,9 +142,10 @@ judge_by_cgroup(struct recovery *r, const struct msg_identity_is *known)
 		    "processes");
 		return true;
 	}
-	if (populated != 1 && identity_check(&leader) == IDENTITY_SAME)
-		return false;
 	r->cgroup = xstrdup(path);
+	if (identity_check(&leader) == IDENTITY_SAME &&
+	    cgroup_holds(path, leader.pid) != 1)
+		return false;
 	if (populated == 1)
 		recovery_end_tree(r, tree_of_cgroup(r->sv->base, path));
 	else
@@ -192,7 +193,8 @@ judge_by_identity(struct recovery *r, const struct msg_identity_is *known)
 		recovery_finish(r, FATE_HELD,
 		    "the process recorded is not of the workers' user");
 	else
-		recovery_end_tree(r, tree_of_record(r->sv->base, &leader));
+		recovery_end_tree(
+		    r, tree_of_record(r->sv->base, &leader, r->cgroup));
 }
 
 static void
@@ -250,6 +252,40 @@ recovery_ask_again(
 	r->grace_ms = grace_ms;
 	if (r->tree != NULL)
 		recovery_end_tree(r, r->tree);
+}
+
+void
+recoveries_end(void)
+{
+	struct recovery *r;
+
+	LIST_FOREACH (r, &attempts.recoveries, entry) {
+		r->grace_ms = 0;
+		if (r->tree != NULL)
+			recovery_end_tree(r, r->tree);
+	}
+}
+
+void
+recoveries_kill(void)
+{
+	struct recovery *r;
+
+	LIST_FOREACH (r, &attempts.recoveries, entry) {
+		if (r->tree != NULL)
+			tree_kill(r->tree);
+	}
+}
+
+size_t
+recoveries_count(void)
+{
+	const struct recovery *r;
+	size_t count = 0;
+
+	LIST_FOREACH (r, &attempts.recoveries, entry)
+		count += r->tree != NULL;
+	return count;
 }
 
 void

@@ -78,7 +78,7 @@ stage_is_over(const struct stop *stop)
 
 	if (role == ROLE_MCPD)
 		return TAILQ_EMPTY(&sv->mcpds) &&
-		    (stop->impatient || attempts_live(sv) == 0);
+		    (stop->impatient || attempts_left(sv) == 0);
 	return sv->children[role] == NULL ||
 	    sv->children[role]->state == CHILD_DOWN;
 }

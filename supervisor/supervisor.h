@@ -236,6 +236,8 @@ const char *recovery_finds(const struct supervisor *sv, const char *attempt,
 void attempts_settled(struct supervisor *sv, const char *attempt);
 /* How many attempts still have processes. */
 size_t attempts_live(const struct supervisor *sv);
+/* With those of earlier runs that are being ended: who outlives a stop? */
+size_t attempts_left(const struct supervisor *sv);
 /*
  * Log text that came from a role that hears workers, with every value a
  * worker's environment holds taken out. The caller frees it.

@@ -70,9 +70,10 @@ tree_of_child(
 }
 
 struct tree *
-tree_of_record(struct event_base *base, const struct identity *leader)
+tree_of_record(
+    struct event_base *base, const struct identity *leader, const char *cgroup)
 {
-	struct tree *tree = tree_new(base, NULL);
+	struct tree *tree = tree_new(base, cgroup);
 
 	tree->leader = *leader;
 	return tree;

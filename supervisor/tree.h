@@ -32,9 +32,9 @@ typedef void (*tree_done)(
  */
 struct tree *tree_of_child(
     struct event_base *base, const struct identity *leader, const char *cgroup);
-/* Of an earlier run: known by its recorded identity only. */
+/* Of an earlier run: known by its recorded identity. CGROUP as above. */
 struct tree *tree_of_record(
-    struct event_base *base, const struct identity *leader);
+    struct event_base *base, const struct identity *leader, const char *cgroup);
 /* Of an earlier run: whatever is in that cgroup. */
 struct tree *tree_of_cgroup(struct event_base *base, const char *cgroup);
 void tree_free(struct tree *tree);

@@ -225,20 +225,15 @@ test_recorded_own_group(void **state)
 	assert_fate("held", "none that may be signalled");
 }
 
-static void
-test_recorded_cgroup(void **state)
+/* A new cgroup and one process in it. */
+static pid_t
+stranger_in(const char *cgroup)
 {
 	struct error e;
-	char *cgroup, *text;
-	pid_t pid;
 	bool outside;
 	int fd, pidfd;
+	pid_t pid;
 
-	(void)state;
-	if (house.sv.cgroup_base == NULL)
-		skip();
-	(void)xasprintf(&cgroup, "%s/%s", house.sv.cgroup_base, EARLIER);
-	(void)xasprintf(&text, "cgroup:%s", cgroup);
 	assert_int_equal(cgroup_make(cgroup, &e), 0);
 	fd = open(cgroup, O_RDONLY | O_DIRECTORY);
 	pid = spawn_fork(fd, &pidfd, &outside);
@@ -247,6 +242,21 @@ test_recorded_cgroup(void **state)
 			(void)pause();
 	(void)close(fd);
 	(void)close(pidfd);
+	return pid;
+}
+
+static void
+test_recorded_cgroup(void **state)
+{
+	struct error e;
+	char *cgroup, *text;
+
+	(void)state;
+	if (house.sv.cgroup_base == NULL)
+		skip();
+	(void)xasprintf(&cgroup, "%s/%s", house.sv.cgroup_base, EARLIER);
+	(void)xasprintf(&text, "cgroup:%s", cgroup);
+	(void)stranger_in(cgroup);
 	/* Its process was never recorded: what it was in proves it gone. */
 	earlier(ANOTHER_RUN, house.sv.boot_id, 0);
 	house.known.containment = text;
@@ -305,22 +315,58 @@ test_recorded_outside_its_cgroup(void **state)
 	free(text);
 }
 
+/* Missing in a base of the same name, as the one ABOVE it says. */
+static void
+assert_missing(const char *above, size_t len, const char *fate, const char *why)
+{
+	char *text, *base;
+
+	(void)xasprintf(&base, "%.*s/session-3.scope%s", (int)len, above,
+	    strrchr(house.sv.cgroup_base, '/'));
+	house.known.containment = text = missing_in(base);
+	assert_fate(fate, why);
+	free(text);
+	free(base);
+}
+
 /* In another cgroup of ours: a login may be another session's. */
 static void
 test_recorded_cgroup_of_our_view(void **state)
 {
-	char *text, *base;
+	const char *base = house.sv.cgroup_base;
+
+	(void)state;
+	if (base == NULL)
+		skip();
+	earlier(ANOTHER_RUN, house.sv.boot_id, 0);
+	/* Where it is mounted elsewhere, this is a path of nothing. */
+	assert_missing("/elsewhere", 10, "held", "cannot be seen from here");
+	assert_missing(base, (size_t)(strrchr(base, '/') - base), "gone", "");
+}
+
+/* It left its cgroup, and something in it: the one does not hide the other. */
+static void
+test_recorded_beside_its_cgroup(void **state)
+{
+	struct error e;
+	char *text, *cgroup;
+	pid_t pid;
 
 	(void)state;
 	if (house.sv.cgroup_base == NULL)
 		skip();
-	earlier(ANOTHER_RUN, house.sv.boot_id, 0);
-	(void)xasprintf(&base, "/sys/fs/cgroup/session-3.scope%s",
-	    strrchr(house.sv.cgroup_base, '/'));
-	house.known.containment = text = missing_in(base);
+	(void)xasprintf(&cgroup, "%s/%s", house.sv.cgroup_base, EARLIER);
+	pid = stranger_make(true);
+	(void)stranger_in(cgroup);
+	earlier(ANOTHER_RUN, house.sv.boot_id, pid);
+	(void)xasprintf(&text, "cgroup:%s", cgroup);
+	house.known.containment = text;
 	assert_fate("gone", "");
+	assert_int_equal(identity_group_members(pid), 0);
+	assert_int_equal(cgroup_populated(cgroup, &e), -1);
+	assert_int_equal(e.code, ENOENT);
 	free(text);
-	free(base);
+	free(cgroup);
 }
 
 /* Missing in our own base: gone. Not ours by its name: proves nothing. */
@@ -392,6 +438,7 @@ main(int argc, char *argv[])
 	    IN_HOUSE(test_recorded_cgroup_elsewhere),
 	    IN_HOUSE(test_recorded_outside_its_cgroup),
 	    IN_HOUSE(test_recorded_cgroup_of_our_view),
+	    IN_HOUSE(test_recorded_beside_its_cgroup),
 	    IN_HOUSE(test_killed_at_once),
 	};
 

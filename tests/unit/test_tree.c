@@ -348,7 +348,7 @@ static void
 test_recorded(void **state)
 {
 	struct family f = family_make(POLITE | WITH_MEMBER, NULL);
-	struct tree *tree = tree_of_record(base, &f.identity);
+	struct tree *tree = tree_of_record(base, &f.identity, NULL);
 
 	(void)state;
 	assert_int_equal(end_tree(tree, 60000).fate, TREE_GONE);
@@ -361,7 +361,7 @@ static void
 test_recorded_leader_gone(void **state)
 {
 	struct family f = family_make(WITH_MEMBER, NULL);
-	struct tree *tree = tree_of_record(base, &f.identity);
+	struct tree *tree = tree_of_record(base, &f.identity, NULL);
 	struct ending end;
 
 	(void)state;
@@ -386,7 +386,7 @@ test_recorded_pid_reused(void **state)
 
 	(void)state;
 	other.started_ticks--;
-	tree = tree_of_record(base, &other);
+	tree = tree_of_record(base, &other, NULL);
 	assert_int_equal(end_tree(tree, 0).fate, TREE_DOUBT);
 	assert_true(lives(f.leader));
 	tree_free(tree);
@@ -403,7 +403,7 @@ test_recorded_other_boot(void **state)
 	(void)state;
 	other.boot_id[0] = other.boot_id[0] == '0' ? '1' : '0';
 	other.pgid = 4194305; /* above any pid */
-	tree = tree_of_record(base, &other);
+	tree = tree_of_record(base, &other, NULL);
 	assert_int_equal(end_tree(tree, 0).fate, TREE_GONE);
 	assert_true(lives(f.leader));
 	tree_free(tree);
@@ -420,7 +420,7 @@ test_recorded_without_start(void **state)
 
 	(void)state;
 	other.started_ticks = 0;
-	tree = tree_of_record(base, &other);
+	tree = tree_of_record(base, &other, NULL);
 	end = end_tree(tree, 0);
 	assert_int_equal(end.fate, TREE_DOUBT);
 	assert_non_null(strstr(end.text, "cannot be told"));
@@ -443,7 +443,7 @@ test_never_signalled(void **state)
 	assert_int_equal(identity_read(getpid(), &bad, &e), 0);
 	for (i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
 		bad.pgid = groups[i];
-		tree = tree_of_record(base, &bad);
+		tree = tree_of_record(base, &bad, NULL);
 		assert_int_equal(end_tree(tree, 0).fate, TREE_DOUBT);
 		tree_free(tree);
 		tree = tree_of_child(base, &bad, NULL);
