@@ -121,6 +121,8 @@ int64_t attempts_held(const struct dispatcher *d);
 /* New work came: what belongs to a running task's conversation joins it. */
 void attempts_join(struct dispatcher *d);
 void attempts_shutdown(struct dispatcher *d);
+/* What was not told of may be told of now (limits.still_running). */
+void attempts_configured(struct dispatcher *d);
 
 /* ---- timers.c ----------------------------------------------------------- */
 

@@ -79,6 +79,17 @@ attempts_join(struct dispatcher *d)
 }
 
 void
+attempts_configured(struct dispatcher *d)
+{
+	struct attempt *a;
+
+	LIST_FOREACH (a, &d->attempts, entry) {
+		if (a->state >= AT_TURN && a->state <= AT_CUTTING)
+			attempt_ticker_begin(a);
+	}
+}
+
+void
 attempts_shutdown(struct dispatcher *d)
 {
 	struct attempt *a, *next;

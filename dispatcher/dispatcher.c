@@ -199,6 +199,7 @@ on_configured(struct role *role)
 		role->base, -1, EV_TIMEOUT, on_outbox_late, d, &late) == -1)
 		fatalx("no timer");
 	d->outbox_awaited = true;
+	attempts_configured(d);
 	pass_wanted(d);
 }
 

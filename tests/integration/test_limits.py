@@ -27,3 +27,17 @@ def test_nobody_is_to_be_told_of_a_long_turn(make_connector):
         script={"default": ["get", "ack", "reply", "complete"]}).start()
     event = connector.sim.mention()["event_id"]
     connector.wait_event(event, "completed")
+
+
+def test_a_turn_that_is_told_of_after_all(make_connector):
+    """The limit is set while the turn runs: it begins then."""
+    connector = make_connector(
+        limits={"still_running": "0s"},
+        script={"default": ["get", "ack", "linger"]}).start()
+    connector.sim.mention()
+    connector.wait_line(type="dispatch", state="running")
+    connector.config["limits"]["still_running"] = "50ms"
+    connector.write_config()
+    assert connector.connectctl("reload").returncode == 0
+    harness.wait_for(lambda: connector.query(
+        "SELECT 1 FROM attempts WHERE still_running > 0"), what="a notice")
