@@ -145,7 +145,7 @@ adopt_fault(const struct adopting *r, int64_t reply_id)
 	if (r->ack_id.has && r->ack_id.value == reply_id)
 		return "that is its acknowledgement";
 	if (r->is_own_unsettled)
-		return "it may be its own reply, which is not settled";
+		return "it may be its own reply, of which no receipt is known";
 	return NULL;
 }
 

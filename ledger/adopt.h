@@ -14,8 +14,9 @@
  */
 int adopt_own(struct ledger *l, int64_t task_id, int64_t event_id);
 /*
- * The same, when that message has been settled. Until then ADOPTABLE_NEXT
- * passes its event over and ADOPT is refused: what a listing shows may be it.
+ * The same, when that message has been settled. Where it never was,
+ * ADOPTABLE_NEXT passes its event over and ADOPT is refused: what a listing
+ * shows may be it. Such an event is listed at its attempt's end or not at all.
  */
 int adopt_posted(struct ledger *l, int64_t intent_id);
 

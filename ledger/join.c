@@ -51,7 +51,7 @@ task_join(struct ledger *l, struct answer *a, int64_t task_id, int64_t *count)
 	return rc;
 }
 
-/* A worker hears nothing more for a route that may start nothing. */
+/* A worker is prompted of nothing more for a route that may start nothing. */
 static int
 task_check_route(struct ledger *l, struct answer *a, int64_t task_id)
 {
@@ -62,7 +62,10 @@ task_check_route(struct ledger *l, struct answer *a, int64_t task_id)
 		return -1;
 	if (!has_route)
 		return answer_fail(a, "unauthorized",
-		    "its route is not what its project has now");
+		    l->config->readable
+			? "its route is not what its project has now"
+			: "connect.json does not load, so its route is not "
+			  "known");
 	return 0;
 }
 

@@ -291,6 +291,8 @@ receive(struct peer *peer, struct msg *m, void *arg)
 
 	if (m->type == MSG_END)
 		hear_reports(m->end.attempt);
+	else if (m->type == MSG_SETTLE)
+		hear_reports(m->settle.attempt);
 	turn_add(self.turn, m, peer_role(peer), peer_attempt(peer), &to);
 	event_active(self.turn_event, 0, 0);
 }

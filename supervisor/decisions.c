@@ -80,13 +80,17 @@ static const char *const worker_words[FATE_COUNT] = {
     [FATE_HELD] = "held",
 };
 
+/* Of an earlier run, perhaps, that is being looked into only now. */
+#define HELD_NOTE                                                           \
+	"it is not proved that it is gone; the event waits until that is, " \
+	"or `connectctl settle` says so"
+
 /* What is left to do, where it has not ended. */
 static const char *const worker_notes[FATE_COUNT] = {
     [FATE_OPEN] = "it is being ended still; the event waits for that",
     [FATE_GONE] = "",
     [FATE_NEVER_FORKED] = "",
-    [FATE_HELD] = "nobody can prove that it is gone; the event waits until it "
-		  "is, or `connectctl settle` says so",
+    [FATE_HELD] = HELD_NOTE,
 };
 
 /* Whether it was signalled is not kept beyond its end: null, then. */

@@ -199,7 +199,6 @@ test_never_forked(void **state)
 	house_assert_refused(ATTEMPT);
 }
 
-/* Asked with another generation than the present one: at most once, still. */
 /* A stop of 8 s has half a second for it. */
 static void
 test_drain_in_a_stop(void **state)
@@ -211,6 +210,7 @@ test_drain_in_a_stop(void **state)
 	house_end_and_assert("never_forked");
 }
 
+/* Asked with another generation than the present one: at most once, still. */
 static void
 test_stale_config(void **state)
 {

@@ -171,7 +171,7 @@ test_a_worker_of_an_earlier_run_is_held(void **arg)
 	world.fate = FATE_HELD;
 	(void)ask(fd, REDISPATCH);
 	assert_says(read_line(fd),
-	    "\"state\":\"held\",\"signaled\":null,\"note\":\"nobody can prove");
+	    "\"state\":\"held\",\"signaled\":null,\"note\":\"it is not proved");
 	(void)close(fd);
 }
 
