@@ -371,8 +371,7 @@ RULES = [
     Rule(name="a dispatcher that dies in a stop has a successor",
          of="G5",
          file="supervisor/stop.c",
-         before="\t\tif (dispatcher_rises(stop))\n"
-                "\t\t\treturn;\n",
-         after="",
+         before="\tif (stop->stage != STAGE_DISPATCHER || c == NULL",
+         after="\tif (stop->stage != STAGE_OVER || c == NULL",
          tests=["crash/test_kill_while_stopping.py"]),
 ]
