@@ -40,21 +40,23 @@ cut_content(json_t *object, size_t most)
 	(void)json_object_set_new(object, "content_truncated", json_true());
 }
 
-/* Every content at any depth. Results are made by us: they are shallow. */
+/* CHANGE every object at any depth. Results are made by us: they are shallow.
+ */
 static void
-cut_contents(json_t *json, size_t most)
+change_objects(
+    json_t *json, void (*change)(json_t *object, size_t most), size_t most)
 {
 	const char *name;
 	json_t *value;
 	size_t i;
 
 	if (json_is_object(json)) {
-		cut_content(json, most);
+		change(json, most);
 		json_object_foreach (json, name, value)
-			cut_contents(value, most);
+			change_objects(value, change, most);
 	}
 	json_array_foreach (json, i, value)
-		cut_contents(value, most);
+		change_objects(value, change, most);
 }
 
 static size_t
@@ -109,22 +111,6 @@ leave_out_members(json_t *object, size_t most)
 	if (json_array_size(names) != 0)
 		(void)json_object_set(object, "left_out", names);
 	json_decref(names);
-}
-
-static void
-leave_out(json_t *json, size_t most)
-{
-	const char *name;
-	json_t *value;
-	size_t i;
-
-	if (json_is_object(json)) {
-		leave_out_members(json, most);
-		json_object_foreach (json, name, value)
-			leave_out(value, most);
-	}
-	json_array_foreach (json, i, value)
-		leave_out(value, most);
 }
 
 /* ---- the whole -------------------------------------------------------- */
@@ -189,13 +175,14 @@ fit_text(json_t *json, size_t room, size_t *len)
 
 	while ((*len > FIT_TEXT_MAX || !has_room(text, *len, room)) &&
 	    (longest = longest_content(json)) > 0) {
-		cut_contents(json, cut_next(longest, text, *len, room));
+		change_objects(
+		    json, cut_content, cut_next(longest, text, *len, room));
 		free(text);
 		text = text_of(json, len);
 	}
 	for (most = FIT_TEXT_MAX;
 	     !has_room(text, *len, room) && most >= TEXT_LEAST; most /= 2) {
-		leave_out(json, most);
+		change_objects(json, leave_out_members, most);
 		free(text);
 		text = text_of(json, len);
 	}
