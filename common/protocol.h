@@ -15,6 +15,8 @@
 #define PROTOCOL_VERSION 1
 #define SCHEMA_VERSION 1 /* of ledger.db */
 
+/* READ_THREADs of one task that intake takes on at once; mcpd's others wait. */
+#define READS_MOST 4
 /* REFUSED.note of what the outbox does not post; mcpd knows it in POST_IS. */
 #define NOTE_HOLDS_CREDENTIAL "refused; it holds a credential"
 

@@ -8,7 +8,6 @@
 #include "intake/thread.h"
 #include "intake/timer.h"
 
-#define READS_MOST 4 /* at once, of one task */
 #define PAGES_MOST 6 /* of a listing, for one answer */
 #define BYTES_MOST ((size_t)16 * 1024 * 1024)
 

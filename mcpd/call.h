@@ -12,7 +12,6 @@
 
 #define CALLS_IN_FLIGHT_MAX 64 /* a stream's (mcp.md 7) */
 #define CALLS_MAX 256          /* with those that nobody waits for */
-#define READS_MOST 4           /* that intake takes on at once, of one task */
 
 struct call {
 	TAILQ_ENTRY(call) entry;
