@@ -44,12 +44,14 @@ dispatcher_show_count(struct dispatcher *d, const char *name, int64_t count)
 void
 dispatcher_attempt_gone(struct dispatcher *d)
 {
+	struct msg recovered = {.type = MSG_RECOVERED};
 	int64_t held = attempts_held(d);
 
 	dispatcher_show_count(d, "held", held);
 	if (d->recovery_listed && attempts_count(d) == held) {
 		d->recovery_listed = d->recovering = false;
 		d->recovered = true;
+		peer_notice(dispatcher_supervisor(d), &recovered);
 	}
 	if (d->stopping && (d->recovered || !d->recovers_first) &&
 	    attempts_count(d) == held)

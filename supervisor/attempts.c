@@ -175,6 +175,15 @@ on_stop_serving(struct peer *peer, struct msg *m, void *arg)
 	msg_free(m);
 }
 
+void
+on_recovered(struct peer *peer, struct msg *m, void *arg)
+{
+	(void)peer;
+	(void)arg;
+	sessions_sweep(attempts.sessions);
+	msg_free(m);
+}
+
 /* ---- for the rest of the supervisor ------------------------------------- */
 
 /* A worker without the wall that connect.json calls for is not started. */
@@ -208,7 +217,7 @@ attempts_init(struct supervisor *sv, struct error *e)
 	    sessions_open(&sv->paths, &sv->worker_account, sv->is_root, e);
 	if (attempts.sessions == NULL)
 		return -1;
-	sessions_sweep(attempts.sessions);
+	sessions_collect(attempts.sessions);
 	return 0;
 }
 
@@ -336,10 +345,12 @@ attempts_settled(struct supervisor *sv, const char *attempt)
 {
 	struct attempt *a = attempt_find(sv, attempt);
 
-	if (a != NULL)
+	if (a != NULL) {
 		attempt_happens(a, ATTEMPT_SETTLED);
-	else
-		past_put(&attempts.past, attempt, FATE_GONE);
+		return;
+	}
+	past_put(&attempts.past, attempt, FATE_GONE);
+	sessions_release(attempts.sessions, attempt);
 }
 
 size_t

@@ -284,6 +284,7 @@ static const peer_handler handlers[] = {
     [MSG_END_TREE] = on_end_tree,
     [MSG_DROP_DECLARATION] = on_drop_declaration,
     [MSG_STOP_SERVING] = on_stop_serving,
+    [MSG_RECOVERED] = on_recovered,
     [MSG_COUNT - 1] = NULL,
 };
 static_assert(sizeof(handlers) / sizeof(handlers[0]) == MSG_COUNT,

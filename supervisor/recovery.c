@@ -36,10 +36,13 @@ recovery_finish(struct recovery *r, enum fate fate, const char *text)
 	    cgroup_remove(r->cgroup, &e) == -1)
 		log_warnx("%s: %s", r->id, e.text);
 	past_put(&attempts.past, r->id, fate);
-	if (fate == FATE_HELD)
+	if (fate == FATE_HELD) {
 		log_warnx("%s of an earlier run: held: %s", r->id, text);
-	else
+		sessions_hold(attempts.sessions, r->id);
+	} else {
 		log_info("%s of an earlier run: %s", r->id, fate_name(fate));
+		sessions_release(attempts.sessions, r->id);
+	}
 	(void)snprintf(cut, sizeof(cut), "%s", text);
 	m.tree_is.fate = fate_name(fate);
 	m.tree_is.text = cut;

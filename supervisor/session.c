@@ -130,15 +130,11 @@ sessions_close(struct sessions *s)
 		(void)close(s->cache_fd);
 	free(s->root);
 	free(s->cache);
+	free(s->left);
 	free(s);
 }
 
-/* ---- the sweep ---------------------------------------------------------- */
-
-struct names {
-	session_name *list;
-	size_t count;
-};
+/* ---- what an earlier run left ------------------------------------------- */
 
 static bool
 is_session_name(const char *name)
@@ -148,10 +144,10 @@ is_session_name(const char *name)
 }
 
 static void
-names_add(struct names *n, const char *name)
+left_add(struct sessions *s, const char *name)
 {
-	n->list = xreallocarray(n->list, n->count + 1, sizeof(*n->list));
-	memcpy(n->list[n->count++], name, sizeof(session_name));
+	s->left = xreallocarray(s->left, s->left_count + 1, sizeof(*s->left));
+	memcpy(s->left[s->left_count++], name, sizeof(session_name));
 }
 
 /* Not touched since this boot: whoever used it is not there any more. */
@@ -171,7 +167,7 @@ temp_is_left(const struct sessions *s, const char *name)
 
 /* Each entry of the directory FD that PICK names a session by. */
 static void
-names_collect(struct names *n, const struct sessions *s, int fd,
+left_collect(struct sessions *s, int fd,
     const char *(*pick)(const struct sessions *s, const char *name))
 {
 	int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -188,7 +184,7 @@ names_collect(struct names *n, const struct sessions *s, int fd,
 	while ((entry = readdir(dir)) != NULL) {
 		name = pick(s, entry->d_name);
 		if (name != NULL)
-			names_add(n, name);
+			left_add(s, name);
 	}
 	(void)closedir(dir);
 }
@@ -212,18 +208,57 @@ pick_temp(const struct sessions *s, const char *name)
 }
 
 void
-sessions_sweep(const struct sessions *s)
+sessions_collect(struct sessions *s)
 {
-	struct names n = {0};
+	left_collect(s, s->root_fd, pick_session);
+	left_collect(s, s->cache_fd, pick_temp);
+}
 
-	names_collect(&n, s, s->root_fd, pick_session);
-	names_collect(&n, s, s->cache_fd, pick_temp);
-	if (n.count > 0) {
-		log_info("removing %zu session directories of an earlier run",
-		    n.count);
-		clean_start(s, (const session_name *)n.list, n.count);
+void
+sessions_sweep(struct sessions *s)
+{
+	if (s->left_count == 0)
+		return;
+	log_info("removing %zu session directories of an earlier run",
+	    s->left_count);
+	clean_start(s, (const session_name *)s->left, s->left_count);
+	s->left_count = 0;
+}
+
+static void
+name_of(session_name name, const char *attempt)
+{
+	memcpy(name, attempt + ID_DIGITS_AT, SESSION_NAME_LEN);
+	name[SESSION_NAME_LEN] = '\0';
+}
+
+void
+sessions_hold(struct sessions *s, const char *attempt)
+{
+	session_name name;
+	size_t i, kept = 0;
+
+	name_of(name, attempt);
+	for (i = 0; i < s->left_count; i++) {
+		if (strcmp(s->left[i], name) != 0)
+			memmove(s->left[kept++], s->left[i], sizeof(name));
 	}
-	free(n.list);
+	s->left_count = kept;
+}
+
+void
+sessions_release(struct sessions *s, const char *attempt)
+{
+	session_name names[1];
+	size_t i;
+
+	name_of(names[0], attempt);
+	for (i = 0; i < s->left_count; i++) {
+		if (strcmp(s->left[i], names[0]) == 0)
+			return;
+	}
+	if (faccessat(s->root_fd, names[0], F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		clean_start(s, (const session_name *)names, 1);
 }
 
 /* ---- one session -------------------------------------------------------- */
@@ -299,7 +334,7 @@ session_new(struct sessions *home, const char *attempt, struct error *e)
 	struct session *s = xcalloc(1, sizeof(*s));
 
 	s->home = home;
-	memcpy(s->name, attempt + ID_DIGITS_AT, SESSION_NAME_LEN);
+	name_of(s->name, attempt);
 	(void)xasprintf(&s->dir, "%s/%s", home->root, s->name);
 	(void)xasprintf(&s->socket, "%s/" SOCKET_NAME, s->dir);
 	(void)xasprintf(&s->declaration, "%s/" DECLARATION_NAME, s->dir);

@@ -14,6 +14,8 @@
 #define SESSION_NAME_LEN 12
 #define SESSION_TEMP_PREFIX "connectd-"
 
+typedef char session_name[SESSION_NAME_LEN + 1];
+
 /* Where all sessions of a run are. */
 struct sessions {
 	char *root;                    /* <runtime_dir>/s */
@@ -22,6 +24,8 @@ struct sessions {
 	int cache_fd;                  /* O_PATH */
 	const struct account *account; /* the workers'; borrowed */
 	bool is_root;
+	session_name *left; /* by an earlier run, and nobody's for certain */
+	size_t left_count;
 };
 
 struct session {
@@ -38,11 +42,21 @@ struct sessions *sessions_open(const struct paths *paths,
     const struct account *account, bool is_root, struct error *e);
 void sessions_close(struct sessions *s);
 /*
- * Remove what an earlier run left, in a process of its own. A temp directory
- * is known to be left when its session directory is, or when it has not been
- * touched since this boot.
+ * What an earlier run left, before this one makes any: every session directory
+ * with its temp directory, and each temp directory that has not been touched
+ * since this boot. It is removed at once, by sessions_sweep(), when the
+ * attempts of earlier runs are known to be over but for those held meanwhile
+ * (dispatch.md 9 and trap 17): a process that runs still may be using those.
  */
-void sessions_sweep(const struct sessions *s);
+void sessions_collect(struct sessions *s);
+void sessions_sweep(struct sessions *s);
+/*
+ * Of an attempt of an earlier run (28 characters): something of it may run, so
+ * its directories stay, here or for the next start to collect.
+ */
+void sessions_hold(struct sessions *s, const char *attempt);
+/* Nothing of it runs any more: what was held is removed, the rest swept. */
+void sessions_release(struct sessions *s, const char *attempt);
 
 /*
  * Of an attempt (28 characters). A stale directory of its name is an error; a
@@ -60,8 +74,6 @@ bool session_drop_declaration(const struct session *s);
 void session_remove(struct session *s);
 
 /* ---- clean.c ------------------------------------------------------------ */
-
-typedef char session_name[SESSION_NAME_LEN + 1];
 
 /*
  * Remove the two directories of each name in a forked child: the worker's

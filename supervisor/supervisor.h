@@ -192,8 +192,9 @@ void on_spawn_worker(struct peer *peer, struct msg *m, void *arg);
 void on_end_tree(struct peer *peer, struct msg *m, void *arg);
 void on_drop_declaration(struct peer *peer, struct msg *m, void *arg);
 void on_stop_serving(struct peer *peer, struct msg *m, void *arg);
+void on_recovered(struct peer *peer, struct msg *m, void *arg);
 
-/* At start: sweep what an earlier run left of session directories. */
+/* At start; what an earlier run left goes when its attempts are recovered. */
 int attempts_init(struct supervisor *sv, struct error *e);
 void attempt_mcpd_ready(struct supervisor *sv, const char *attempt);
 void attempt_mcpd_exited(struct supervisor *sv, const char *attempt);

@@ -14,6 +14,8 @@ import stories
 import surroundings
 
 CLONE_NEWCGROUP = 0x2000000
+OF_NOBODY = "att_%012d%s" % (os.getpid(), "0" * 12)
+TEMPS = pathlib.Path("/var/tmp")  # without CACHE_DIRECTORY
 
 
 def held(connector):
@@ -60,6 +62,66 @@ def test_a_ledger_that_dies_while_it_is_asked_who_lives(
         assert held(connector) == "1"
     finally:
         os.kill(child, 9)
+
+
+# ---- what it has on the disk -----------------------------------------------
+
+def directories(connector, attempt):
+    """An attempt's session directory and its temp directory, by its id."""
+    name = attempt.partition("_")[2][:12]
+    return [connector.run_dir / "s" / name, TEMPS / ("connectd-" + name)]
+
+
+def are_there(connector, attempt):
+    return [path.is_dir() for path in directories(connector, attempt)]
+
+
+def say_that_it_is_gone(connector, attempt):
+    done = connector.connectctl("settle", attempt, "--gone")
+    assert done.returncode == 0, done
+
+
+def let_it_be_looked_for(connector, _attempt):
+    connector.kill("dispatcher")
+
+
+@pytest.mark.parametrize("end", [say_that_it_is_gone, let_it_be_looked_for])
+def test_its_directories_stay(make_connector, end):
+    """What runs still may be using them. What else was left is removed beside
+    them (dispatch.md trap 17), and they once it is known to be gone.
+    """
+    connector = stories.begin(
+        make_connector, cgroups=False,
+        limits={"recover_grace": "1s", "cancel_grace": "1s"},
+        script={"default": ["get", "ack", "grandchild", "linger"]})
+    stories.mention(connector)
+    child = harness.wait_for(lambda: connector.agent_records("grandchild"),
+                             what="its grandchild")[0]["child"]
+    attempt = connector.query("SELECT id FROM attempts")[0]["id"]
+    worker = connector.roles()["worker"][0]
+    connector.kill("supervisor")
+    connector.wait_end()
+    processes.send_signal(worker, 9)
+    try:
+        for _ in range(2):
+            for path in directories(connector, OF_NOBODY):
+                path.mkdir()
+            connector.start()
+            harness.wait_for(lambda: held(connector) == "1", what="the hold")
+            harness.wait_for(
+                lambda: not any(are_there(connector, OF_NOBODY)),
+                what="the removal of what was left")
+            assert all(are_there(connector, attempt))
+            connector.stop()
+        connector.start()
+        harness.wait_for(lambda: held(connector) == "1", what="the hold")
+    finally:
+        os.kill(child, 9)
+    harness.wait_for(lambda: processes.read_process(child) is None,
+                     what="the child's end")
+    end(connector, attempt)
+    harness.wait_for(lambda: not any(are_there(connector, attempt)),
+                     what="the removal")
 
 
 # ---- a restart that sees other cgroups -------------------------------------

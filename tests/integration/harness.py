@@ -298,6 +298,7 @@ class Connector:
                           self.folder.path / "connectd.stderr")
         if ready:
             self.wait_ready()
+            self.wait_entered()
         return self
 
     def birth(self):

@@ -418,14 +418,17 @@ test_sweep(void **state)
 	assert_int_equal(mkdir(else_, 0700), 0);
 	assert_int_equal(chown(else_, p->account.uid, p->account.gid), 0);
 	/* A later run: what has a session directory is left over. */
+	sessions_collect(p->sessions);
+	assert_true(exists(temp)); /* whose, is not known yet */
 	sessions_sweep(p->sessions);
 	await_gone(temp);
 	await_gone(dir);
 	assert_true(exists(lone)); /* may be another instance's */
 	/* After a boot it is nobody's. */
 	clock_set_source(&future);
-	sessions_sweep(p->sessions);
+	sessions_collect(p->sessions);
 	clock_set_source(NULL);
+	sessions_sweep(p->sessions);
 	await_gone(lone);
 	assert_true(exists(else_));
 	free(dir);
