@@ -200,7 +200,7 @@ def run(keep):
         story.say("A local Basecamp is at " + sim.url)
         connector = harness.Connector(sim, folder, script=SCRIPT,
                                       limits=LIMITS)
-        connector.start().wait_entered()
+        connector.start()
         story.say("connectd is up, profile %s" % connector.profile)
         result = tell_story(story, connector)
         if keep:

@@ -276,7 +276,7 @@ class Run:
         self.connector.start(ready=ready)
 
     def begin(self):
-        self.connector.start().wait_entered()
+        self.connector.start()
         return self
 
     def mention(self, **more):

@@ -26,8 +26,7 @@ def begin(make_connector, **arguments):
     """A connector that is up and has entered the feed."""
     arguments.setdefault("script", {"default": STEPS})
     arguments["limits"] = dict(LIMITS, **arguments.get("limits", {}))
-    connector = make_connector(**arguments).start()
-    return connector.wait_entered()
+    return make_connector(**arguments).start()
 
 
 def mention(connector):

@@ -98,7 +98,7 @@ def test_idle(make_connector):
     with open(lock, "rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     assert connector.connectctl("status").returncode == 69
-    connector.start().wait_entered()
+    connector.start()
     event_id, _ = stories.mention(connector)
     evidence = stories.settle(connector)
     assert stories.outcome_of(evidence, event_id) == ("succeeded", "finished")

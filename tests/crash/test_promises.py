@@ -25,7 +25,7 @@ def story():
     connector = harness.Connector(sim, folder, script={
         "default": ["get", "ack", "reply", "grandchild", "complete"]})
     try:
-        connector.start().wait_entered()
+        connector.start()
         sim.mention()
         yield stories.settle(connector, stories.new_needles())
     finally:

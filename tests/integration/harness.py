@@ -285,7 +285,10 @@ class Connector:
 
     # -- its life ---------------------------------------------------------
 
-    def start(self, *more, ready=True):
+    def start(self, *more, ready=True, entered=True):
+        """Run connectd; ready: and wait for all roles and for the feed's
+        position, or without entered for the roles alone.
+        """
         self.process = subprocess.Popen(
             [str(self.bin / "connectd"), "run", "--profile", self.profile,
              *self.arguments, *more],
@@ -298,6 +301,7 @@ class Connector:
                           self.folder.path / "connectd.stderr")
         if ready:
             self.wait_ready()
+        if ready and entered:
             self.wait_entered()
         return self
 

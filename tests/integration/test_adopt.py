@@ -94,7 +94,7 @@ def test_a_reply_without_its_receipt_is_adopted_with_it(make_connector):
     """
     connector = make_connector(
         script={"default": ["get", "ack", "reply", "complete"]},
-        limits={"reconcile_after": "2s"}).start().wait_entered()
+        limits={"reconcile_after": "2s"}).start()
     sim = connector.sim
     fault = sim.fault(POST_COMMENT, times=1, hang=True, when="after")["fault"]
     event_id = sim.mention()["event_id"]

@@ -104,7 +104,7 @@ def test_feed(make_connector, name):
     """Nothing is recorded and no position moves; what cannot change by
     itself has ended until somebody reloads.
     """
-    connector = make_connector(limits=LIMITS).start().wait_entered()
+    connector = make_connector(limits=LIMITS).start()
     before = ledger_rows(connector)
     position = connector.status()["data"]["status"]["positions"]
     set_fault(connector, "feed", name)
@@ -128,7 +128,7 @@ def test_feed(make_connector, name):
 
 
 def test_feed_that_ended_is_left_by_restart_too(make_connector):
-    connector = make_connector(limits=LIMITS).start().wait_entered()
+    connector = make_connector(limits=LIMITS).start()
     set_fault(connector, "feed", "404", times=1)
     wait_value(connector, "intake", "feed", "ended: ")
     event_id = connector.sim.mention()["event_id"]
@@ -145,7 +145,7 @@ def test_read(make_connector, name):
     """The record is kept, blocked with its reason, and tried again by
     itself; nothing is started and nothing is posted of it.
     """
-    connector = make_connector(limits=LIMITS).start().wait_entered()
+    connector = make_connector(limits=LIMITS).start()
     fault = set_fault(connector, "read", name)
     event_id = connector.sim.mention()["event_id"]
     reason = READ_LATER.get(name, "read_failed")
@@ -190,7 +190,7 @@ def test_token_endpoint(make_connector, name):
     value, text = TOKEN[name]
     connector = make_connector(limits=LIMITS)
     fault = set_fault(connector, "token", name)
-    connector.start()
+    connector.start(entered=False)
     connector.sim.wait("hits", 1, fault=fault)
     if value is None:
         wait_value(connector, "intake", "feed", "waiting for the access")
@@ -221,12 +221,12 @@ def test_disconnected_agent(make_connector):
     """
     connector = make_connector(limits=LIMITS)
     connector.sim.post("/sim/disconnect", {"client": "agent-client"})
-    connector.start()
+    connector.start(entered=False)
     wait_value(connector, "outbox", "credential", "refused")
     connector.wait_log("refused for good")
     minted = len(connector.sim.log(ROUTES["token"]))
     connector.stop()
-    connector.start()
+    connector.start(entered=False)
     wait_value(connector, "outbox", "credential", "refused")
     assert len(connector.sim.log(ROUTES["token"])) == minted
     connector.sim.world({"clients": [{
@@ -240,7 +240,7 @@ def test_disconnected_agent(make_connector):
 
 def test_access_token_that_is_revoked(make_connector):
     """Renewed by itself; nothing is lost or doubled for it."""
-    connector = make_connector(limits=LIMITS).start().wait_entered()
+    connector = make_connector(limits=LIMITS).start()
     connector.sim.gate(ROUTES["boost"])
     event_id = connector.sim.mention()["event_id"]
     connector.sim.wait("held", 1)
@@ -275,7 +275,7 @@ def test_boost(make_connector, name):
     state, requests = BOOST[name]
     connector = make_connector(limits=LIMITS, script={
         "default": ["get", "boost?", "ack-id", "reply", "complete"]})
-    connector.start().wait_entered()
+    connector.start()
     set_fault(connector, "boost", name)
     event_id = connector.sim.mention()["event_id"]
     stored = name == "half"

@@ -359,7 +359,7 @@ def test_inspected_directory_that_is_none(make_connector):
 
 def test_lock(make_connector):
     """The one that runs goes on, and is named."""
-    connector = make_connector().start().wait_entered()
+    connector = make_connector().start()
     done = run(connector)
     assert done.returncode == BUSY
     assert "pid %d" % connector.process.pid in done.stderr.splitlines()[-1]
@@ -407,7 +407,7 @@ def test_document_that_goes_bad(make_connector):
     """
     connector = make_connector(limits={"config_cache": "10ms",
                                        "blocked_retry": "200ms"})
-    connector.start().wait_entered()
+    connector.start()
     connector.write_config('{"version": 1,\n "nonsense": 2}')
     status = connector.wait_status(
         lambda s: s["data"]["supervisor"]["config"]["unreadable"])
@@ -444,7 +444,7 @@ def test_credentials_that_go_bad(make_connector):
     """The ones before stay in use. An outbox that dies meanwhile waits, and
     is shown with the file's name, until they are put right and reloaded.
     """
-    connector = make_connector().start().wait_entered()
+    connector = make_connector().start()
     path = connector.config_dir / "credentials.json"
     path.chmod(0o644)
     done = connector.connectctl("reload")
@@ -467,7 +467,7 @@ def test_chain_that_others_may_write(make_connector):
     """Somebody opens a directory above the ledger's to all while it runs: a
     ledger that starts then opens nothing, and waits to be started again.
     """
-    connector = make_connector().start().wait_entered()
+    connector = make_connector().start()
     above = connector.state_dir.parent
     mode = above.stat().st_mode & 0o7777
     above.chmod(0o777)

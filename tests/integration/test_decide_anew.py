@@ -21,7 +21,7 @@ def blocked(make_connector):
     connector.routes = connector.config["projects"]
     connector.config["projects"] = {}
     connector.write_config()
-    connector.start().wait_entered()
+    connector.start()
     event = connector.sim.mention()["event_id"]
     connector.wait_event(event, "blocked")
     return connector, event
@@ -129,7 +129,7 @@ def test_a_verdict_from_before_it_is_none(make_connector, verdict):
     if verdict == "blocked":
         connector.config["projects"] = {}
         connector.write_config()
-    sim = connector.start().wait_entered().sim
+    sim = connector.start().sim
     sim.fault(READ, status=404, times=1)
     event = sim.mention()["event_id"]
     connector.wait_event(event, "blocked")

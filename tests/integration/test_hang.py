@@ -49,7 +49,7 @@ def test_a_mention_needs_it(make_connector, role):
     """intake waits for the ledger. What the ledger tells the dispatcher is
     not answered, but a record has moved.
     """
-    connector = make_connector(limits=LIMITS).start().wait_entered()
+    connector = make_connector(limits=LIMITS).start()
     hang(connector, role)
     event_id = connector.sim.mention()["event_id"]
     wait_ended(connector, role)
@@ -67,7 +67,7 @@ def without_route(make_connector):
 
 def test_a_holding_reply_needs_the_outbox(make_connector):
     connector, _ = without_route(make_connector)
-    connector.start().wait_entered()
+    connector.start()
     hang(connector, "outbox")
     event_id = connector.sim.mention()["event_id"]
     connector.wait_event(event_id, "blocked")
@@ -79,7 +79,7 @@ def test_a_holding_reply_needs_the_outbox(make_connector):
 def test_a_redispatch_needs_intake(make_connector):
     """A blocked record is decided anew."""
     connector, projects = without_route(make_connector)
-    connector.start().wait_entered()
+    connector.start()
     event_id = connector.sim.mention()["event_id"]
     connector.wait_event(event_id, "blocked")
     connector.config["projects"] = projects

@@ -8,7 +8,7 @@ def test_start_without_an_outbox(make_connector):
     limits.outbox_start, and not for ever.
     """
     connector = make_connector(limits={"outbox_start": "300ms"})
-    connector.start().wait_entered()
+    connector.start()
     (connector.config_dir / "credentials.json").chmod(0o644)
     connector.kill("outbox")
     connector.wait_log("connectd-outbox: not started")

@@ -361,7 +361,7 @@ def test_a_report_in_its_hands_is_before_the_end(make_connector):
     connector = make_connector(
         script={"default": ["get", "ack", "sleep:1000", "complete"]},
         limits={"close_grace": "500ms", "still_running": "200ms",
-                "mcpd_drain": "200ms"}).start().wait_entered()
+                "mcpd_drain": "200ms"}).start()
     event_id = connector.sim.mention()["event_id"]
     wait_for(lambda: connector.query(
         "SELECT 1 FROM task_events WHERE delivery = 'delivered'"), what="ack")

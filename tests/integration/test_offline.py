@@ -17,7 +17,7 @@ def seen(connector):
 
 
 def worked_connector(make_connector):
-    connector = make_connector().start().wait_entered()
+    connector = make_connector().start()
     event = connector.sim.mention()["event_id"]
     connector.wait_event(event, "completed")
     connector.wait_line(type="dispatch", state="ended")

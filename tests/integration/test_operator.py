@@ -168,13 +168,13 @@ def check_not_started(connector, text):
 
 
 def test_a_route_that_the_worker_may_not_enter(make_connector):
-    connector = make_connector().start().wait_entered()
+    connector = make_connector().start()
     connector.route.chmod(0)
     check_not_started(connector, "%s: Permission denied" % connector.route)
 
 
 def test_a_route_that_is_a_link(make_connector):
-    connector = make_connector().start().wait_entered()
+    connector = make_connector().start()
     real = connector.route.rename(connector.route.with_name("elsewhere"))
     connector.route.symlink_to(real)
     check_not_started(connector, "%s: a symbolic link; name the directory "
@@ -188,7 +188,7 @@ def test_a_refusal_of_the_wrong_endpoint(make_connector):
     connector.write_credentials(token_endpoint=right + "?wrong")
     connector.sim.fault("POST /oauth/tokens", status=401, times=1,
                         body={"error": "invalid_client"})
-    connector.start()
+    connector.start(entered=False)
 
     def outbox(name):
         return next(child["values"].get(name, "")

@@ -25,7 +25,7 @@ def stale_notices(make_connector):
     connector = make_connector(
         script={"default": ["get", "ack-id", "linger"]},
         limits={"still_running": "50ms", "reconcile_after": "1m"})
-    connector.start().wait_entered()
+    connector.start()
     fault = connector.sim.fault(COMMENTS, times=1, hang=True,
                                 when="before")["fault"]
     event_id = connector.sim.mention()["event_id"]
@@ -75,7 +75,7 @@ TURN = 16               # sends of a turn, of outbox/work.c
 def test_a_stop_sends_all_that_is_due(make_connector):
     """More than a turn's messages wait behind one that takes its time."""
     connector = make_connector(limits={"reconcile_after": "1m"})
-    sim = connector.start().wait_entered().sim
+    sim = connector.start().sim
     sim.gate(COMMENTS)
     sim.mention(project_id=UNROUTED)
     sim.wait("held", 1)
@@ -99,7 +99,7 @@ def test_a_stop_claims_nothing_without_time_for_an_answer(make_connector):
         limits={"cancel_grace": "100ms", "outbox_flush": "5200ms"})
     sim = connector.sim
     sim.world({"token_lifetime": 6})
-    connector.start().wait_entered()
+    connector.start()
     event_id = sim.mention()["event_id"]
     wait_for(lambda: connector.query(
         "SELECT 1 FROM task_events WHERE delivery = 'delivered'"),
@@ -126,7 +126,7 @@ def test_a_stop_says_what_it_cuts_short(make_connector):
     """Nobody may be told that it is sent later: it may be there already."""
     connector = make_connector(limits={"outbox_flush": "5500ms",
                                        "reconcile_after": "1m"})
-    sim = connector.start().wait_entered().sim
+    sim = connector.start().sim
     fault = sim.fault(COMMENTS, times=1, hang=True, when="after")["fault"]
     sim.mention(project_id=UNROUTED)
     sim.wait("hits", 1, fault=fault)

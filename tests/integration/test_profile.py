@@ -27,7 +27,7 @@ def run(connector, *words):
 def test_the_command_of_a_notice(make_connector):
     """What was posted, as it stands there, typed where the connector runs."""
     connector = make_connector(script={"default": ["get", "ack", "exit:1"]})
-    connector.start().wait_entered()
+    connector.start()
     event = connector.sim.mention()["event_id"]
     connector.wait_event(event, "completed")
     ask = re.compile(r"connectctl redispatch \d+")

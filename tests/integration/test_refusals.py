@@ -53,7 +53,7 @@ def finish(connector, start=0, restarts=None):
 @contextlib.contextmanager
 def story(connector, restarts=None):
     """A connector whose worker is in the middle of its task meanwhile."""
-    connector.start().wait_entered()
+    connector.start()
     connector.sim.gate(COMMENTS)
     connector.sim.mention()
     connector.sim.wait("held", 1)
@@ -88,7 +88,7 @@ def check_refused(connector, seen):
 def test_worker_on_the_control_socket(make_connector):
     connector = make_connector(script={"default": [
         "get", "connect-control", "ack", "reply", "complete"]})
-    connector.start().wait_entered()
+    connector.start()
     connector.sim.mention()
     finish(connector)
     record, = connector.agent_records("connect_control")
@@ -107,7 +107,7 @@ def test_orphan_of_a_worker_on_the_control_socket(make_connector):
         "get", run_step(program, "orphan",
                         str(connector.run_dir / "control.sock"), connector),
         "ack", "reply", "complete"]})
-    connector.start().wait_entered()
+    connector.start()
     connector.sim.mention()
     finish(connector)
     record, = connector.agent_records("run")
@@ -274,7 +274,7 @@ def test_worker_in_place_of_its_bridge(make_connector):
     connector.set_script({"default": [
         "crash-server:read", run_step(program, "every", "task", connector),
         "get", "ack", "reply", "complete"]})
-    connector.start().wait_entered()
+    connector.start()
     connector.sim.mention()
     finish(connector)
     record, = connector.agent_records("run")
@@ -297,7 +297,7 @@ def test_second_bridge_waits_for_the_first(make_connector):
     connector.set_script({"default": [
         "get", run_step(program, "once", "task", connector), "ack",
         "reply", "complete"]})
-    connector.start().wait_entered()
+    connector.start()
     connector.sim.mention()
     finish(connector)
     record, = connector.agent_records("run")
@@ -325,7 +325,7 @@ def test_worker_floods_its_socket(make_connector):
     step = run_step(str(flood), "", "", connector)
     connector.set_script({"default": ["get", step, "ack", "reply",
                                       "complete"]})
-    connector.start().wait_entered()
+    connector.start()
     connector.sim.mention()
     finish(connector)
     record, = connector.agent_records("run")
@@ -367,7 +367,7 @@ def test_signals_of_a_worker(make_connector):
     from ABI 6 on. Whatever it tries, no process of ours dies.
     """
     connector = make_connector()
-    connector.start().wait_entered()
+    connector.start()
     if connector.status()["data"]["supervisor"]["landlock_abi"] < 6 and \
             not harness.is_root():
         return

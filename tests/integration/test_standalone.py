@@ -53,7 +53,6 @@ def working(make_connector):
             script={"default": ["get", "await:1=completed", *steps,
                                 "linger"]},
             config={"mcp": {"socket": True}}, **arguments).start()
-        connector.wait_entered()
         assert connector.sim.mention()["event_id"] == 1
         wait_for(lambda: connector.agent_records("answer"),
                  what="the worker's first answer")
@@ -415,7 +414,7 @@ def test_a_worker_does_not_come_in(make_connector):
     connector.set_script({
         "default": ["get", "connect-control", "complete"],
         "control": str(connector.run_dir / "ledger.sock")})
-    connector.start().wait_entered()
+    connector.start()
     connector.sim.mention()
     connector.wait_line(type="dispatch", state="ended")
     seen, = connector.agent_records("connect_control")

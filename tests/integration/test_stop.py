@@ -20,7 +20,7 @@ def begin(make_connector, *steps, **arguments):
     """A connector, an event and its worker, deaf to all but SIGKILL by now."""
     connector = make_connector(
         script={"default": ["get", "ack", *steps, "linger-deaf"]},
-        **arguments).start().wait_entered()
+        **arguments).start()
     event_id = connector.sim.mention()["event_id"]
     wait_for(lambda: connector.agent_records("deaf"), what="a deaf agent")
     return connector, event_id, connector.roles()["worker"][0]

@@ -129,7 +129,7 @@ def tokens_counted(connector):
 
 def test_nothing_leaks(guarded):
     """One story, with a re-key in its middle, watched all the time."""
-    connector = guarded.start().wait_entered()
+    connector = guarded.start()
     with Watch(connector, connector.vault.needles) as watch:
         tell_story(connector, watch)
     assert connector.stop() == 143
@@ -151,7 +151,7 @@ def test_nothing_leaks_when_it_goes_wrong(guarded):
     # The first one's notice is an event as well, before the second or after.
     connector.set_script({"default": ["exit:3"],
                           "events": {"2": [steps], "3": [steps]}})
-    connector.start().wait_entered()
+    connector.start()
     with Watch(connector, connector.vault.needles) as watch:
         connector.sim.mention()
         connector.wait_line(type="dispatch", state="ended")
@@ -164,7 +164,7 @@ def test_nothing_leaks_when_it_goes_wrong(guarded):
 
 def test_worker_has_no_credential(guarded):
     """Nothing of Basecamp in the agent's environment, declaration or argv."""
-    connector = guarded.start().wait_entered()
+    connector = guarded.start()
     connector.sim.mention()
     connector.wait_line(type="dispatch", state="ended")
     path = next(connector.out.glob("env-*.json"))
@@ -188,7 +188,7 @@ def test_a_credential_in_a_workers_words_is_not_posted(guarded):
         "get", "reply?:see %s here" % connector.vault.secret,
         "reply?:or %s there" % connector.vault.access,
         "reply:all is well", "complete"]})
-    connector.start().wait_entered()
+    connector.start()
     event_id = connector.sim.mention()["event_id"]
     connector.wait_event(event_id, "completed")
     connector.wait_line(type="dispatch", state="ended")
@@ -210,7 +210,7 @@ def test_a_credential_is_found_in_what_became_html(make_connector):
     connector.sim.world({"clients": [{"client_id": "agent-client",
                                       "secret": secret}]})
     connector.write_credentials(client_secret=secret)
-    connector.start().wait_entered()
+    connector.start()
     event_id = connector.sim.mention()["event_id"]
     connector.wait_event(event_id, "completed")
     connector.wait_line(type="dispatch", state="ended")
@@ -267,7 +267,7 @@ def test_memory(guarded):
     """In the middle of a task: who holds what. A person may not look into
     any of ours, which is what keeps it from the worker there.
     """
-    connector = guarded.start().wait_entered()
+    connector = guarded.start()
     with held(connector, COMMENTS) as wait:
         connector.sim.mention()
         wait()
@@ -294,7 +294,7 @@ def test_memory(guarded):
 @pytest.fixture
 def finished(make_connector):
     """After a story without a leak; needles with a made-up token besides."""
-    connector = make_connector().start().wait_entered()
+    connector = make_connector().start()
     connector.sim.mention()
     connector.wait_line(type="dispatch", state="ended")
     connector.planted = new_token()
@@ -383,7 +383,7 @@ def test_the_real_token_is_recognised(guarded):
     """The one that mcpd has, written where a worker could have put it."""
     if not harness.is_root():
         pytest.skip("only root can read it where it is")
-    connector = guarded.start().wait_entered()
+    connector = guarded.start()
     needles = connector.vault.needles
     with held(connector, COMMENTS) as wait:
         connector.sim.mention()

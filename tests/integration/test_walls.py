@@ -106,7 +106,7 @@ def waiting(make_connector):
     spy.chmod(0o755)
     connector.config["worker"]["command"] = [str(spy)]
     connector.write_config()
-    connector.start().wait_entered()
+    connector.start()
     connector.sim.gate(COMMENTS)
     connector.sim.mention()
     connector.sim.wait("held", 1)
@@ -308,7 +308,7 @@ def test_worker_cannot_read_ours(make_connector):
         "try-read:%s" % config, "try-read:%s" % ledger,
         "try-read:%s" % other, "try-write:%s" % other,
         "try-write:%s" % mine, "get", "ack", "reply", "complete"]})
-    connector.start().wait_entered()
+    connector.start()
     connector.sim.mention()
     connector.wait_line(type="dispatch", state="ended")
     found = {r["path"]: r["outcome"] for what in ("try-read", "try-write")

@@ -42,7 +42,7 @@ def test_wire(make_connector, folder, sim, check):
             str(folder.path / "agents" / "wire_client.py"),
             check, sim.url, "1", "{server}"]},
         "ack", "reply", "complete"]})
-    connector.start().wait_entered()
+    connector.start()
     assert mention(sim, check)["event_id"] == 1
     connector.wait_line(timeout=60, type="dispatch", state="ended")
     done = connector.agent_records("run")[0]

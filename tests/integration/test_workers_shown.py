@@ -19,7 +19,7 @@ def shown_worker(connector):
 def test_worker(make_connector):
     connector = make_connector(
         script={"default": ["get", "ack", "grandchild", "linger"]})
-    connector.start().wait_entered()
+    connector.start()
     connector.sim.mention()
     connector.wait_line(type="outbox", state="sent")
     leader = connector.roles()["worker"][0].pid
