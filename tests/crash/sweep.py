@@ -272,8 +272,8 @@ def count():
 # one of a sample that is missed another one is taken.
 MISSED_MOST = 0.1
 ROUNDS = 5
-# A story waits for about as long as it computes.
-JOBS = 2 * (os.cpu_count() or 1)
+# A story waits for five times as long as it computes.
+JOBS = 6 * (os.cpu_count() or 1)
 
 Tried = collections.namedtuple("Tried", "is_reached is_held broken")
 

@@ -499,6 +499,7 @@ class Connector:
                             what="a quiet moment of the ledger")
             connection = sqlite3.connect(copy)
             connection.row_factory = sqlite3.Row
+            connection.execute("PRAGMA synchronous = OFF")  # it is a copy
             try:
                 yield connection
             finally:

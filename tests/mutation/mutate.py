@@ -9,9 +9,11 @@ when every reversal was noticed. Needs what ./check needs.
 """
 
 import argparse
+import concurrent.futures
 import datetime
 import os
 import pathlib
+import queue
 import shutil
 import subprocess
 import sys
@@ -27,6 +29,8 @@ import rules
 PYTEST = [sys.executable, "-B", "-m", "pytest", "-p", "no:cacheprovider",
           "-q", "-x"]
 TEST_LIMIT = 600
+# Most tests wait for longer than they compute.
+TREES = 2 * (os.cpu_count() or 1)
 
 
 class Tree:
@@ -90,10 +94,34 @@ def try_rule(tree, rule):
         path.write_text(text, encoding="utf-8")
 
 
-def check_green(tree, chosen):
+class Trees:
+    """Some copies, each of which one thing at a time is done in."""
+
+    def __init__(self, folder, count):
+        self.pool = concurrent.futures.ThreadPoolExecutor(count)
+        self.free = queue.SimpleQueue()
+        places = [folder / str(number) for number in range(count)]
+        for place in places:
+            place.mkdir()
+        for tree in self.pool.map(Tree, places):
+            self.free.put(tree)
+
+    def each(self, do, things):
+        """What do(tree, thing) returns of each thing, in their order."""
+        def one(thing):
+            tree = self.free.get()
+            try:
+                return do(tree, thing)
+            finally:
+                self.free.put(tree)
+        return self.pool.map(one, things)
+
+
+def check_green(trees, chosen):
     """A test that is red anyway proves nothing."""
-    for test in sorted({test for rule in chosen for test in rule.tests}):
-        if tree.test(test) != 0:
+    tests = sorted({test for rule in chosen for test in rule.tests})
+    for test, status in zip(tests, trees.each(Tree.test, tests)):
+        if status != 0:
             sys.exit("%s is red in the tree as it is" % test)
 
 
@@ -114,11 +142,10 @@ def main():
         return 0
     with tempfile.TemporaryDirectory(prefix="connectd-mutation-") as folder:
         os.chmod(folder, 0o755)
-        tree = Tree(pathlib.Path(folder))
-        check_green(tree, chosen)
+        trees = Trees(pathlib.Path(folder), min(TREES, len(chosen)))
+        check_green(trees, chosen)
         lines = []
-        for rule in chosen:
-            how, by = try_rule(tree, rule)
+        for rule, (how, by) in zip(chosen, trees.each(try_rule, chosen)):
             lines.append("%-9s %-40s %-12s %s" % (how, rule.name, rule.of, by))
             print(lines[-1], flush=True)
     red = sum(line.startswith("red") for line in lines)

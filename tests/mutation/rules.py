@@ -126,6 +126,12 @@ RULES = [
          after="\t\trecovery_finish(r, FATE_GONE,\n"
                '\t\t    "it was launched',
          tests=[MATRIX + "test_r20_nothing_recorded[claude]"]),
+    Rule(name="a held attempt's files stay",
+         of="trap 17",
+         file="supervisor/recovery.c",
+         before="\t\tsessions_hold(attempts.sessions, r->id);\n",
+         after="",
+         tests=["crash/test_held.py::test_its_directories_stay"]),
     Rule(name="a missing cgroup proves it",
          of="R20",
          file="supervisor/recovery.c",
