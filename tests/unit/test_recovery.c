@@ -162,29 +162,68 @@ is_signalled(const void *pid)
 	return pending != 0;
 }
 
-/* Asked again at a stop, it has less time: deaf, it is killed at once. */
-static void
-test_recorded_in_a_hurry(void **state)
+/* Of an earlier run and deaf: END_TREE has asked it, with a minute to go. */
+static pid_t
+deaf_is_asked(struct answer *a)
 {
-	struct answer first, second;
 	sigset_t deaf, before;
 	pid_t pid;
 
-	(void)state;
 	(void)sigemptyset(&deaf);
 	(void)sigaddset(&deaf, SIGTERM);
 	assert_int_equal(sigprocmask(SIG_BLOCK, &deaf, &before), 0);
 	pid = stranger_make(true);
 	assert_int_equal(sigprocmask(SIG_SETMASK, &before, NULL), 0);
 	earlier(ANOTHER_RUN, house.sv.boot_id, pid);
-	house_ask_end(&first, EARLIER, 60000);
+	house_ask_end(a, EARLIER, 60000);
 	house_run_until(is_signalled, &pid, "SIGTERM");
+	return pid;
+}
+
+/* Asked again at a stop, it has less time: deaf, it is killed at once. */
+static void
+test_recorded_in_a_hurry(void **state)
+{
+	struct answer first, second;
+	pid_t pid = deaf_is_asked(&first);
+
+	(void)state;
 	house_ask_end(&second, EARLIER, 0);
 	house_await(&first);
 	assert_string_equal(first.word, "cancelled");
 	house_await(&second);
 	assert_string_equal(second.word, "gone");
 	assert_int_equal(identity_group_members(pid), 0);
+}
+
+/* No dispatcher is there to ask again: the stop itself ends it, and waits. */
+static void
+assert_stopped_by(void (*act)(struct supervisor *sv))
+{
+	struct answer a;
+	pid_t pid = deaf_is_asked(&a);
+
+	assert_int_equal(attempts_left(&house.sv), 1);
+	act(&house.sv);
+	assert_int_equal(attempts_left(&house.sv), 1); /* until it is proved */
+	house_await(&a);
+	assert_string_equal(a.word, "gone");
+	assert_int_equal(identity_group_members(pid), 0);
+	assert_int_equal(attempts_left(&house.sv), 0);
+}
+
+static void
+test_recorded_hurried_by_a_stop(void **state)
+{
+	(void)state;
+	assert_stopped_by(attempts_end);
+}
+
+static void
+test_recorded_killed_by_a_stop(void **state)
+{
+	(void)state;
+	assert_stopped_by(attempts_kill);
 }
 
 static void
@@ -430,6 +469,8 @@ main(int argc, char *argv[])
 	    IN_HOUSE(test_never_recorded),
 	    IN_HOUSE(test_recorded),
 	    IN_HOUSE(test_recorded_in_a_hurry),
+	    IN_HOUSE(test_recorded_hurried_by_a_stop),
+	    IN_HOUSE(test_recorded_killed_by_a_stop),
 	    IN_HOUSE(test_recorded_is_another),
 	    IN_HOUSE(test_recorded_of_another_user),
 	    IN_HOUSE(test_recorded_own_group),
