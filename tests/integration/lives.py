@@ -1,13 +1,16 @@
-"""The argv and environment of every process of a connector, read again and
-again from its birth to its end (operator.md 7): a token that stands there only
+"""The argv and environment of every process of a connector, read at its exec
+and again and again to its end (operator.md 7): a token that stands there only
 while a task runs is seen by nobody who looks when the task is over.
 
 What was read is kept, and searched at the end, when every token is known.
 """
 
+import contextlib
 import os
 import threading
+import time
 
+import execs
 import processes
 
 NAMES = ("environ", "cmdline")
@@ -34,11 +37,40 @@ class Lives:
         self.thread.start()
 
     def run(self):
+        ears = execs.listen()
         try:
-            while not self.over.wait(self.every):
+            if ears:
+                self.be_urgent()
+            while not self.over.is_set():
+                self.attend(ears)
                 self.look()
         except Exception as error:  # told by stop()
             self.error = error
+        finally:
+            if ears:
+                ears.close()
+
+    @staticmethod
+    def be_urgent():
+        """This thread: what execs must not be over before it is read, and on
+        a loaded machine others come first.
+        """
+        with contextlib.suppress(OSError):
+            os.sched_setscheduler(
+                0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+
+    def attend(self, ears):
+        """Until the next round, look at those that exec."""
+        if ears is None:
+            self.over.wait(self.every)
+            return
+        until = time.monotonic() + self.every
+        while (left := until - time.monotonic()) > 0:
+            pids = ears.wait(left)
+            if pids is None:
+                return
+            for pid in pids:
+                self.look_at_new(pid)
 
     # -- who ---------------------------------------------------------------
 
@@ -70,6 +102,16 @@ class Lives:
             self.members.update((p.pid, p) for p in ours)
             new = [p for p in new if p.pid not in self.members]
         self.strangers.update(p.pid for p in new)
+
+    def look_at_new(self, pid):
+        """Its parent is known, for that has exec'd before it; if not, the next
+        round knows whose it is.
+        """
+        process = processes.read_process(pid)
+        if process and (pid in self.members or process.ppid in self.members
+                        or process.sid in self.members):
+            self.members[pid] = process
+            self.look_at(process)
 
     # -- what --------------------------------------------------------------
 

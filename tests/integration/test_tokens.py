@@ -17,6 +17,7 @@ import threading
 
 import pytest
 
+import execs
 import harness
 import leaks
 import lives
@@ -568,6 +569,25 @@ def test_a_process_is_read_while_it_lives(planted):
         "task token in cmdline of sh"}
     watch.must_have_read("sh")
     watch.must_have_read("nobody", "sleep")
+
+
+def test_a_process_is_read_at_its_exec(planted):
+    """However rarely one looks otherwise."""
+    ears = execs.listen()
+    if ears is None:
+        pytest.skip("the kernel tells nobody of execs, or not this user")
+    ears.close()
+    watch = lives.Lives(os.getpid, every=5)
+    harness.wait_for(lambda: watch.rounds, what="a round")
+    subprocess.run(["/bin/sleep", "0"], check=True, env={
+        "A": planted.token.decode()})
+    harness.wait_for(lambda: ("environ", "sleep") in watch.read,
+                     what="a look at its exec")
+    assert watch.rounds == 1
+    watch.stop()
+    watch.search(planted)
+    assert {text.split(" (")[0] for text in planted.found} == {
+        "task token in environ of sleep"}
 
 
 def test_no_living_process_read_is_a_failure():
