@@ -75,11 +75,6 @@ both_are_there(const struct life *life, struct tracer *t, struct peer *ender,
 	struct msg ping = {.type = MSG_PING};
 	struct msg *pong;
 
-	/* Nothing of its beginnings is still to be read. */
-	pong = NULL;
-	(void)peer_request(ender, &ping, on_answer, &pong);
-	await(life, &pong);
-	msg_free(pong);
 	tracer_await_armed(t, 1);
 	send_now(ender, &ping, &pong);
 	tracer_await(t, "hold");
@@ -90,6 +85,22 @@ both_are_there(const struct life *life, struct tracer *t, struct peer *ender,
 	await(life, ended);
 	await(life, reported);
 	msg_free(pong);
+}
+
+/* A link of the dispatcher's; nothing of its beginnings is still to be read. */
+static struct peer *
+dispatcher_begin(struct life *life)
+{
+	struct peer *peer = peer_new(
+	    life_base(), ROLE_DISPATCHER, ROLE_LEDGER, "", life_asker(), life);
+	struct msg ping = {.type = MSG_PING};
+	struct msg *pong = NULL;
+
+	nursery_relink(&life->ledger, ROLE_DISPATCHER, "", peer);
+	(void)peer_request(peer, &ping, on_answer, &pong);
+	await(life, &pong);
+	msg_free(pong);
+	return peer;
 }
 
 /*
@@ -111,9 +122,7 @@ report_and_end(enum role_id from, struct msg *end)
 	tracer_start(
 	    &tracer, life_killat(), (const char *[]){HELD_AT_A_LINK, NULL});
 	life_begin(&life, dir, ROLE_MCPD, ATT_1, &tracer);
-	dispatcher = peer_new(
-	    life_base(), ROLE_DISPATCHER, ROLE_LEDGER, "", life_asker(), &life);
-	nursery_relink(&life.ledger, ROLE_DISPATCHER, "", dispatcher);
+	dispatcher = dispatcher_begin(&life);
 	report.complete_dispatch.token = token;
 	report.complete_dispatch.event_id = 101;
 	report.complete_dispatch.outcome = "failed";
