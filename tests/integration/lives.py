@@ -14,6 +14,7 @@ import execs
 import processes
 
 NAMES = ("environ", "cmdline")
+STOP_WITHIN = 0.1  # seconds, however seldom it looks
 
 
 class Lives:
@@ -42,8 +43,8 @@ class Lives:
             if ears:
                 self.be_urgent()
             while not self.over.is_set():
-                self.attend(ears)
                 self.look()
+                self.attend(ears)
         except Exception as error:  # told by stop()
             self.error = error
         finally:
@@ -65,8 +66,9 @@ class Lives:
             self.over.wait(self.every)
             return
         until = time.monotonic() + self.every
-        while (left := until - time.monotonic()) > 0:
-            pids = ears.wait(left)
+        while (left := until - time.monotonic()) > 0 and (
+                not self.over.is_set()):
+            pids = ears.wait(min(left, STOP_WITHIN))
             if pids is None:
                 return
             for pid in pids:
