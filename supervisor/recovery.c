@@ -22,19 +22,28 @@ struct recovery {
 	struct reply_to to;
 	int64_t grace_ms;
 	struct tree *tree; /* while it is being ended */
-	char *cgroup;      /* the one that decides; or NULL */
+	char *cgroup;      /* its own, there or not; or NULL */
+	const char *doubt; /* why it is held all the same; or NULL */
 };
+
+/* One that holds nobody any more. */
+static void
+cgroup_drop(const char *id, const char *path)
+{
+	struct error e;
+
+	if (cgroup_remove(path, &e) == -1)
+		log_warnx("%s: %s", id, e.text);
+}
 
 static void
 recovery_finish(struct recovery *r, enum fate fate, const char *text)
 {
 	struct msg m = {.type = MSG_TREE_IS};
 	char cut[TREE_TEXT_MAX + 1];
-	struct error e;
 
-	if (fate == FATE_GONE && r->cgroup != NULL &&
-	    cgroup_remove(r->cgroup, &e) == -1)
-		log_warnx("%s: %s", r->id, e.text);
+	if (fate == FATE_GONE && r->cgroup != NULL)
+		cgroup_drop(r->id, r->cgroup);
 	past_put(&attempts.past, r->id, fate);
 	if (fate == FATE_HELD) {
 		log_warnx("%s of an earlier run: held: %s", r->id, text);
@@ -57,8 +66,17 @@ static void
 on_tree_done(
     struct tree *tree, enum tree_fate fate, const char *text, void *arg)
 {
+	struct recovery *r = arg;
+
 	(void)tree;
-	recovery_finish(arg, fate == TREE_GONE ? FATE_GONE : FATE_HELD, text);
+	if (fate == TREE_DOUBT) {
+		recovery_finish(r, FATE_HELD, text);
+	} else if (r->doubt != NULL) {
+		cgroup_drop(r->id, r->cgroup);
+		recovery_finish(r, FATE_HELD, r->doubt);
+	} else {
+		recovery_finish(r, FATE_GONE, text);
+	}
 }
 
 static void
@@ -84,14 +102,6 @@ leader_of(const struct msg_identity_is *known)
 	return leader;
 }
 
-/* A launcher may have led the worker out of the cgroup. */
-static bool
-cgroup_proves(const struct supervisor *sv)
-{
-	return sv->settings->worker.launcher.count == 0 ||
-	    sv->settings->worker.launcher_keeps_tree;
-}
-
 /*
  * The dispatcher chose what was recorded: only a cgroup that has the attempt's
  * own name can be one that we made for it.
@@ -100,6 +110,28 @@ static bool
 cgroup_path_is_ok(const char *path, const char *id)
 {
 	return path_is_clean(path) && strcmp(strrchr(path, '/') + 1, id) == 0;
+}
+
+/*
+ * The attempt's cgroup, the caller's to free, or NULL. One that was recorded
+ * proves by being empty that nothing runs. Nothing is recorded where a launcher
+ * may have led the worker out, but one was made for it: what that holds is the
+ * attempt's, and nothing follows when it is empty.
+ */
+static char *
+cgroup_find(const struct supervisor *sv, const char *id,
+    const char *containment, bool *proves)
+{
+	size_t len = strlen(CGROUP_WORD);
+	char *own = NULL;
+
+	*proves = strncmp(containment, CGROUP_WORD, len) == 0 &&
+	    cgroup_path_is_ok(containment + len, id);
+	if (*proves)
+		return xstrdup(containment + len);
+	if (sv->cgroup_base != NULL)
+		(void)xasprintf(&own, "%s/%s", sv->cgroup_base, id);
+	return own;
 }
 
 /*
@@ -120,51 +152,77 @@ is_of_our_view(const struct supervisor *sv, const char *path)
 	    strncmp(end - len, name, len) == 0;
 }
 
+/* Of those in the cgroup; of its group some may have been moved elsewhere. */
+static struct tree *
+tree_in_cgroup(
+    struct event_base *base, const char *path, const struct identity *leader)
+{
+	if (identity_check(leader) == IDENTITY_SAME &&
+	    leader->pgid == leader->pid && cgroup_holds(path, leader->pid) == 1)
+		return tree_of_record(base, leader, path);
+	return tree_of_cgroup(base, path);
+}
+
 /*
- * True when the cgroup decides, if only that there is doubt; false: it can
- * tell nothing, or the process recorded runs outside it, and both count.
+ * True when the cgroup decides, if only that there is doubt; false: it proves
+ * nothing, or the process recorded runs outside it, and both count.
  */
 static bool
 judge_by_cgroup(struct recovery *r, const struct msg_identity_is *known)
 {
-	const char *containment = known->containment, *path;
 	struct identity leader = leader_of(known);
+	bool proves;
+	char *path = cgroup_find(r->sv, r->id, known->containment, &proves);
 	struct error e;
 	int populated;
 
-	if (strncmp(containment, CGROUP_WORD, strlen(CGROUP_WORD)) != 0)
-		return false;
-	path = containment + strlen(CGROUP_WORD);
-	if (!cgroup_path_is_ok(path, r->id) || !cgroup_proves(r->sv))
+	if (path == NULL)
 		return false;
 	populated = cgroup_populated(path, &e);
 	if (populated == -1 &&
 	    (e.code != ENOENT || !is_of_our_view(r->sv, path))) {
+		free(path);
 		recovery_finish(r, FATE_HELD,
 		    "its cgroup cannot be seen from here, and may hold "
 		    "processes");
 		return true;
 	}
-	r->cgroup = xstrdup(path);
-	if (identity_check(&leader) == IDENTITY_SAME &&
-	    cgroup_holds(path, leader.pid) != 1)
+	if (!proves && populated != 1) {
+		cgroup_drop(r->id, path);
+		free(path);
+		return false;
+	}
+	r->cgroup = path;
+	if (!proves ||
+	    (identity_check(&leader) == IDENTITY_SAME &&
+		cgroup_holds(path, leader.pid) != 1))
 		return false;
 	if (populated == 1)
-		recovery_end_tree(r, tree_of_cgroup(r->sv->base, path));
+		recovery_end_tree(
+		    r, tree_in_cgroup(r->sv->base, path, &leader));
 	else
 		recovery_finish(r, FATE_GONE, "");
 	return true;
 }
 
-/* Is that what the cgroup recorded says, if it can say anything? */
 static bool
-cgroup_is_populated(const char *containment, const char *id)
+cgroup_is_populated(const char *path)
 {
-	const char *path = containment + strlen(CGROUP_WORD);
 	struct error e;
 
-	return strncmp(containment, CGROUP_WORD, strlen(CGROUP_WORD)) == 0 &&
-	    cgroup_path_is_ok(path, id) && cgroup_populated(path, &e) == 1;
+	return path != NULL && cgroup_populated(path, &e) == 1;
+}
+
+/* Held for TEXT, once what can be seen of it has been ended. */
+static void
+recovery_hold(struct recovery *r, const char *text)
+{
+	if (!cgroup_is_populated(r->cgroup)) {
+		recovery_finish(r, FATE_HELD, text);
+		return;
+	}
+	r->doubt = text;
+	recovery_end_tree(r, tree_of_cgroup(r->sv->base, r->cgroup));
 }
 
 /* As root: is that very process one of the workers' user? */
@@ -187,14 +245,14 @@ judge_by_identity(struct recovery *r, const struct msg_identity_is *known)
 	struct identity leader = leader_of(known);
 
 	if (known->pid == 0)
-		recovery_finish(r, FATE_HELD,
-		    "it was launched and its process was never recorded");
+		recovery_hold(
+		    r, "it was launched and its process was never recorded");
 	else if (leader.pgid <= 1 || leader.pgid == getpgrp())
-		recovery_finish(r, FATE_HELD,
-		    "the group recorded is none that may be signalled");
+		recovery_hold(
+		    r, "the group recorded is none that may be signalled");
 	else if (!is_a_workers(r->sv, &leader))
-		recovery_finish(r, FATE_HELD,
-		    "the process recorded is not of the workers' user");
+		recovery_hold(
+		    r, "the process recorded is not of the workers' user");
 	else
 		recovery_end_tree(
 		    r, tree_of_record(r->sv->base, &leader, r->cgroup));
@@ -350,13 +408,18 @@ recovery_finds(const struct supervisor *sv, const char *id,
 {
 	const char *own = own_tree_finds(sv, id);
 	struct identity leader = leader_of(known);
+	bool is_populated, proves;
+	char *cgroup;
 
 	if (own != NULL)
 		return own;
 	if (known->boot_id[0] != '\0' &&
 	    strcmp(known->boot_id, sv->boot_id) != 0)
 		return NULL;
-	if (cgroup_is_populated(known->containment, id))
+	cgroup = cgroup_find(sv, id, known->containment, &proves);
+	is_populated = cgroup_is_populated(cgroup);
+	free(cgroup);
+	if (is_populated)
 		return "its cgroup holds processes";
 	if (known->pid == 0)
 		return NULL;

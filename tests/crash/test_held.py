@@ -5,6 +5,7 @@ dies beside it (dispatch.md 9).
 import ctypes
 import os
 import pathlib
+import signal
 
 import pytest
 
@@ -122,6 +123,120 @@ def test_its_directories_stay(make_connector, end):
     end(connector, attempt)
     harness.wait_for(lambda: not any(are_there(connector, attempt)),
                      what="the removal")
+
+
+# ---- what its cgroup shows, and a launcher ---------------------------------
+
+LAUNCHER = {"command": ["/usr/bin/env"]}
+ENDED = [("ended", "lost")]
+UUID = "[0-9a-f]{8}-[0-9a-f]{4}-"
+
+
+def with_cgroups(make_connector, launcher=None, **arguments):
+    connector = make_connector(
+        limits={"recover_grace": "1s", "cancel_grace": "1s"}, **arguments)
+    if launcher:
+        launch_by(connector, launcher)
+    connector.start()
+    if not stories.has_cgroups(connector):
+        pytest.skip("needs cgroups")
+    return connector
+
+
+def launch_by(connector, launcher):
+    connector.config["worker"]["launcher"] = launcher
+    connector.write_config()
+
+
+def leave_grandchild(connector):
+    connector.sim.mention()
+    child = harness.wait_for(lambda: connector.agent_records("grandchild"),
+                             what="its grandchild")[0]["child"]
+    return processes.read_process(child)
+
+
+def ends(connector):
+    return [tuple(row.values()) for row in connector.query(
+        "SELECT state, stop_reason FROM attempts")]
+
+
+def check_ended(connector, child):
+    try:
+        harness.wait_for(lambda: ends(connector) == ENDED, what="its end")
+        assert not processes.is_running(child)
+    finally:
+        processes.send_signal(child, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("before, after", [
+    (None, None), (LAUNCHER, LAUNCHER), (None, LAUNCHER)],
+    ids=["none", "one", "since"])
+def test_what_a_cgroup_shows_is_ended(make_connector, before, after):
+    """A launcher voids the proof that nothing runs, not what there is to see;
+    and one that has come since says nothing of what was launched before.
+    """
+    connector = with_cgroups(make_connector, before, script={
+        "default": ["get", "ack", "setsid-grandchild", "linger"]})
+    child = leave_grandchild(connector)
+    cgroups = cgroups_of(connector)
+    assert len(cgroups) == 1
+    connector.kill("supervisor")
+    connector.wait_end()
+    if after and not before:
+        launch_by(connector, after)
+    connector.start()
+    check_ended(connector, child)
+    harness.wait_for(lambda: not cgroups_of(connector), what="its removal")
+
+
+def cgroups_of(connector):
+    """Those of its attempts, which are there."""
+    base = pathlib.Path(connector.status()["data"]["supervisor"]["cgroup"])
+    return [base / row["id"] for row in connector.query(
+        "SELECT id FROM attempts") if (base / row["id"]).is_dir()]
+
+
+def test_a_member_of_its_group_that_was_moved(make_connector):
+    """By somebody else, to another cgroup: it is in the worker's group."""
+    connector = with_cgroups(make_connector, script={
+        "default": ["get", "ack", "grandchild", "linger"]})
+    child = leave_grandchild(connector)
+    base = pathlib.Path(connector.status()["data"]["supervisor"]["cgroup"])
+    other = base.parent / ("%s-moved" % connector.folder.path.name)
+    other.mkdir()
+    try:
+        (other / "cgroup.procs").write_text(str(child.pid))
+        connector.kill("supervisor")
+        connector.wait_end()
+        connector.start()
+        check_ended(connector, child)
+    finally:
+        harness.wait_for(lambda: remove_cgroup(other), what="its removal")
+
+
+def test_nobody_recorded_and_a_launcher(make_killat, make_connector):
+    """What its cgroup shows is ended; whether that is all, nobody knows."""
+    follower = make_killat("later:kill-tree@connectd-ledger:tx~" + UUID)
+    connector = with_cgroups(make_connector, LAUNCHER, follower=follower,
+                             script={"default": ["get", "ack", "linger"]})
+    follower.arm(1)
+    connector.sim.mention()
+    follower.wait(what="kill")
+    connector.wait_end()
+    attempt, = connector.query("SELECT * FROM attempts")
+    assert (attempt["state"], attempt["pid"]) == ("launching", None)
+    worker, = [p for p in processes.find_belonging(
+        str(connector.folder.path), connector.folder.marker)
+        if p.comm == "claude"]
+    connector.follower = None
+    connector.start()
+    try:
+        harness.wait_for(lambda: held(connector) == "1", what="the hold")
+        assert not processes.is_running(worker)
+    finally:
+        processes.send_signal(worker, signal.SIGKILL)
+    say_that_it_is_gone(connector, attempt["id"])
+    assert ends(connector) == ENDED
 
 
 # ---- a restart that sees other cgroups -------------------------------------

@@ -121,10 +121,10 @@ RULES = [
     Rule(name="nobody recorded is held",
          of="R20",
          file="supervisor/recovery.c",
-         before="\t\trecovery_finish(r, FATE_HELD,\n"
-                '\t\t    "it was launched',
-         after="\t\trecovery_finish(r, FATE_GONE,\n"
-               '\t\t    "it was launched',
+         before="\t\trecovery_hold(\n"
+                '\t\t    r, "it was launched',
+         after="\t\trecovery_finish(\n"
+               '\t\t    r, FATE_GONE, "it was launched',
          tests=[MATRIX + "test_r20_nothing_recorded[claude]"]),
     Rule(name="a held attempt's files stay",
          of="trap 17",
