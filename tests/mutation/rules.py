@@ -132,6 +132,13 @@ RULES = [
          before="\t\tsessions_hold(attempts.sessions, r->id);\n",
          after="",
          tests=["crash/test_held.py::test_its_directories_stay"]),
+    Rule(name="what its cgroup shows is ended",
+         of="R21",
+         file="supervisor/recovery.c",
+         before="\tif (!proves && populated != 1) {\n",
+         after="\tif (!proves) {\n",
+         tests=["crash/test_held.py::"
+                "test_what_a_cgroup_shows_is_ended[one]"]),
     Rule(name="a missing cgroup proves it",
          of="R20",
          file="supervisor/recovery.c",
