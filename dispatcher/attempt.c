@@ -375,6 +375,14 @@ do_settled(struct attempt *a)
 	dispatcher_attempt_over(d);
 }
 
+/* What that left unknown was told to the person, not to us. */
+static void
+do_over(struct attempt *a)
+{
+	a->has_unknown = true;
+	do_settled(a);
+}
+
 /* Counts against the places, holds its conversation, settles nothing. */
 static void
 do_hold(struct attempt *a)
@@ -469,7 +477,7 @@ static void (*const actions[AT_STATES][EV_COUNT])(struct attempt *) = {
     [AT_ENDING] =
 	{[EV_DONE] = do_settle, [EV_REFUSED] = do_hold, [EV_SHUTDOWN] = do_end},
     [AT_SETTLING] = {[EV_DONE] = do_settled, [EV_REFUSED] = do_hold},
-    [AT_HELD] = {[EV_DONE] = do_nothing, [EV_OVER] = do_settled},
+    [AT_HELD] = {[EV_DONE] = do_nothing, [EV_OVER] = do_over},
 };
 static_assert(sizeof(actions) / sizeof(actions[0]) == AT_STATES,
     "every state has its row");

@@ -84,14 +84,17 @@ on_superseded(struct peer *peer, struct msg *m, void *arg)
 		attempt_event(a, EV_SUPERSEDED);
 }
 
+/* One that recovery has not come to yet it will not find any more. */
 static void
 on_attempt_over(struct peer *peer, struct msg *m, void *arg)
 {
 	struct attempt *a = attempt_find(arg, m->attempt_over.attempt);
 
-	msg_free(m);
 	if (a != NULL)
 		attempt_event(a, EV_OVER);
+	else
+		adopt_begin(arg, m->attempt_over.attempt);
+	msg_free(m);
 }
 
 /* Notices to the link before are lost: ask. */

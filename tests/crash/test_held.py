@@ -13,6 +13,7 @@ import harness
 import processes
 import stories
 import surroundings
+from test_adopt import post_as_agent, row_of
 
 CLONE_NEWCGROUP = 0x2000000
 OF_NOBODY = "att_%012d%s" % (os.getpid(), "0" * 12)
@@ -237,6 +238,78 @@ def test_nobody_recorded_and_a_launcher(make_killat, make_connector):
         processes.send_signal(worker, signal.SIGKILL)
     say_that_it_is_gone(connector, attempt["id"])
     assert ends(connector) == ENDED
+
+
+# ---- what its worker posted by itself --------------------------------------
+
+def leave_with_reply(make_connector, **limits):
+    """Supervisor and worker are dead; not what that began, by its pid. Its
+    event, and the reply that it posted of its own.
+    """
+    connector = stories.begin(
+        make_connector, cgroups=False,
+        limits=dict({"recover_grace": "1s", "cancel_grace": "1s"}, **limits),
+        script={"default": ["get", "ack", "grandchild", "linger"]})
+    event_id, _ = stories.mention(connector)
+    child = harness.wait_for(lambda: connector.agent_records("grandchild"),
+                             what="its grandchild")[0]["child"]
+    event, = connector.query("SELECT reply_recording_id FROM events")
+    reply = post_as_agent(connector.sim, event["reply_recording_id"],
+                          "<div>It is done.</div>")
+    worker = connector.roles()["worker"][0]
+    connector.kill("supervisor")
+    connector.wait_end()
+    processes.send_signal(worker, 9)
+    return connector, child, event_id, reply
+
+
+def end_process(pid):
+    os.kill(pid, 9)
+    harness.wait_for(lambda: processes.read_process(pid) is None,
+                     what="the child's end")
+
+
+def wait_adopted(connector, event_id, reply):
+    harness.wait_for(lambda: row_of(connector, event_id)["adopted_reply_id"],
+                     what="an adopted reply")
+    assert row_of(connector, event_id) == {
+        "delivery": "completed", "outcome": "unknown",
+        "adopted_reply_id": reply}
+
+
+@pytest.mark.parametrize("end", [say_that_it_is_gone, let_it_be_looked_for])
+def test_its_reply_is_adopted(make_connector, end):
+    """Whoever settled it (operator.md 2.8)."""
+    connector, child, event_id, reply = leave_with_reply(make_connector)
+    attempt, = connector.query("SELECT id FROM attempts")
+    try:
+        connector.start()
+        harness.wait_for(lambda: held(connector) == "1", what="the hold")
+    finally:
+        end_process(child)
+    end(connector, attempt["id"])
+    wait_adopted(connector, event_id, reply)
+
+
+def test_its_reply_is_adopted_before_it_was_looked_for(
+        make_killat, make_connector):
+    """A dispatcher that still waits for the outbox has not listed it, and
+    never will: a person settles it meanwhile.
+    """
+    follower = make_killat("hold@connectd-outbox:exec:1")
+    connector, child, event_id, reply = leave_with_reply(
+        make_connector, outbox_start="1m", ready_deadline="1m")
+    attempt, = connector.query("SELECT id FROM attempts")
+    end_process(child)
+    connector.follower = follower
+    connector.start(ready=False)
+    follower.wait(what="hold")
+    connector.wait_status(lambda s: {
+        child["role"] for child in s["data"]["children"]
+        if child["state"] == "ready"} >= {"ledger", "dispatcher"})
+    say_that_it_is_gone(connector, attempt["id"])
+    follower.go(1)
+    wait_adopted(connector, event_id, reply)
 
 
 # ---- a restart that sees other cgroups -------------------------------------

@@ -85,6 +85,28 @@ exactly_one_is_linked(void **state)
 	stage_free(s);
 }
 
+/* How much it left unknown, the person was told who settled it. */
+static void
+of_a_held_attempt_too(void **state)
+{
+	static const int64_t one[] = {77};
+	struct stage *s = stage_new();
+
+	stage_running(s);
+	stage_says(s, INIT);
+	stage_exits(s, true, 9);
+	stage_tree_is(s, "held");
+	stage_expect(s, MSG_TREE_HELD);
+	stage_done(s);
+	attempt_event(LIST_FIRST(&s->d.attempts), EV_OVER);
+	found(s, 0, 101);
+	listed(s, one, 1);
+	stage_expect(s, MSG_ADOPT);
+	stage_done(s);
+	found(s, 101, 0);
+	stage_free(s);
+}
+
 /* What cannot be listed is left alone; the next is looked at all the same. */
 static void
 a_place_that_is_not_listed_is_passed_by(void **state)
@@ -133,6 +155,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(exactly_one_is_linked),
+	    cmocka_unit_test(of_a_held_attempt_too),
 	    cmocka_unit_test(a_place_that_is_not_listed_is_passed_by),
 	    cmocka_unit_test(the_end_of_its_time_and_a_stop_are_its_end),
 	};

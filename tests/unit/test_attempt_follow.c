@@ -246,6 +246,18 @@ a_task_that_is_taken_away(void **state)
 	stage_ends(s, "lost", "");
 }
 
+/* It is let go, and what it posted looked for. */
+static void
+nothing_is_adopted(struct stage *s)
+{
+	struct msg m = {.type = MSG_ADOPTABLE};
+
+	assert_int_equal(0, attempts_count(&s->d));
+	stage_expect(s, MSG_ADOPTABLE_NEXT);
+	stage_answer(s, &m);
+	stage_free(s);
+}
+
 /* Held, until a person settles it: then its place is free. */
 static void
 a_held_attempt_that_is_settled(void **state)
@@ -273,8 +285,7 @@ a_held_attempt_that_is_settled(void **state)
 	decisions_look(&s->d);
 	stage_expect(s, MSG_NEXT_LIVE);
 	stage_answer(s, &m);
-	assert_int_equal(0, attempts_count(&s->d));
-	stage_free(s);
+	nothing_is_adopted(s);
 }
 
 static void
@@ -318,7 +329,7 @@ looks_come_one_after_the_other(void **state)
 	decisions_look(&s->d);
 	stage_expect(s, MSG_NEXT_LIVE);
 	stage_answer(s, &m);
-	stage_free(s);
+	nothing_is_adopted(s);
 }
 
 /* A look that is refused is over: it keeps no later one from being had. */
@@ -341,7 +352,7 @@ a_look_that_is_refused(void **state)
 	decisions_look(&s->d);
 	stage_expect(s, MSG_NEXT_LIVE);
 	stage_answer(s, &m);
-	stage_free(s);
+	nothing_is_adopted(s);
 }
 
 /* What was decided while the ledger was away, is asked for. */
