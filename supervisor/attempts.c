@@ -328,6 +328,13 @@ attempts_fate(const struct supervisor *sv, const char *attempt)
 }
 
 bool
+attempts_had(const struct supervisor *sv, const char *attempt)
+{
+	return attempt_find(sv, attempt) != NULL ||
+	    past_get(&attempts.past, attempt) != FATE_OPEN;
+}
+
+bool
 attempts_signaled(
     const struct supervisor *sv, const char *attempt, bool *was_signaled)
 {

@@ -334,11 +334,27 @@ settle_ask(struct client *client)
 	command_ask_ledger(client, &m, on_attempt_settled, OVERDUE);
 }
 
+/*
+ * Why it is nobody's to settle; NULL: nothing speaks against it. Whatever this
+ * run launches comes here to be started, or to be ended unstarted.
+ */
+static const char *
+settle_fault(const struct supervisor *sv, const char *attempt,
+    const struct msg_identity_is *known)
+{
+	if (attempts_fate(sv, attempt) == FATE_OPEN)
+		return "it is not held: it ends by itself";
+	if (strcmp(known->run_id, sv->run_id) == 0 &&
+	    !attempts_had(sv, attempt))
+		return "it is not held: it is being launched";
+	return recovery_finds(sv, attempt, known);
+}
+
 static void
 on_identity_known(struct peer *peer, struct msg *reply, void *arg)
 {
 	struct client *client = arg;
-	const char *attempt = client->settles.attempt, *runs;
+	const char *attempt = client->settles.attempt, *fault;
 
 	(void)peer;
 	if (!query_went_well(client, reply))
@@ -347,9 +363,9 @@ on_identity_known(struct peer *peer, struct msg *reply, void *arg)
 		client_refuse(client, "not_found", "no attempt %s", attempt);
 		return;
 	}
-	runs = recovery_finds(client->sv, attempt, &reply->identity_is);
-	if (runs != NULL)
-		client_refuse(client, "failed", "%s: %s", attempt, runs);
+	fault = settle_fault(client->sv, attempt, &reply->identity_is);
+	if (fault != NULL)
+		client_refuse(client, "failed", "%s: %s", attempt, fault);
 	else
 		settle_ask(client);
 }
@@ -369,11 +385,6 @@ run_settle(struct client *client, const struct command_request *r)
 		    "settle: `gone` says that nothing of it runs, `nonce` is "
 		    "%d hexadecimal digits",
 		    NONCE_LEN);
-		return;
-	}
-	if (attempts_fate(client->sv, r->attempt.bytes) == FATE_OPEN) {
-		client_refuse(client, "failed",
-		    "%s is not held: it ends by itself", r->attempt.bytes);
 		return;
 	}
 	(void)snprintf(client->settles.attempt, sizeof(client->settles.attempt),

@@ -217,9 +217,12 @@ void attempts_kill(struct supervisor *sv);
 int attempts_hold_pid(struct supervisor *sv, pid_t pid);
 /*
  * What has become of an attempt: FATE_OPEN while this run has it and may end
- * it; FATE_HELD also for one of an earlier run that nobody has looked at.
+ * it; FATE_HELD also for one that it never had: of an earlier run, and nobody
+ * has looked at it, or only being launched.
  */
 enum fate attempts_fate(const struct supervisor *sv, const char *attempt);
+/* Has this run been asked for it, be it to start it or to end it? */
+bool attempts_had(const struct supervisor *sv, const char *attempt);
 /*
  * Was the tree of an attempt signalled while it was ended? False: this run has
  * it no more, and nothing is known.

@@ -312,6 +312,26 @@ def test_its_reply_is_adopted_before_it_was_looked_for(
     wait_adopted(connector, event_id, reply)
 
 
+# ---- what only seems to be -------------------------------------------------
+
+def test_what_is_being_launched(make_killat, make_connector):
+    """The ledger has its attempt, the supervisor was not asked for it yet: it
+    is nobody's to settle, and goes on.
+    """
+    follower = make_killat("hold@connectd-dispatcher:tx~/comments/1000")
+    connector = stories.begin(make_connector, follower=follower)
+    event_id, _ = stories.mention(connector)
+    follower.wait(what="hold")
+    attempt, = connector.query("SELECT id, state FROM attempts")
+    assert attempt["state"] == "launching"
+    done = connector.connectctl("settle", attempt["id"], "--gone")
+    assert done.returncode == 1, done
+    assert "it is being launched" in done.stderr
+    follower.go(1)
+    evidence = stories.settle(connector)
+    assert stories.outcome_of(evidence, event_id) == ("succeeded", "finished")
+
+
 # ---- a restart that sees other cgroups -------------------------------------
 
 def enter_namespace(point, cgroup):

@@ -59,6 +59,14 @@ attempts_fate(const struct supervisor *s, const char *attempt)
 }
 
 bool
+attempts_had(const struct supervisor *s, const char *attempt)
+{
+	(void)s;
+	(void)attempt;
+	abort();
+}
+
+bool
 attempts_signaled(
     const struct supervisor *s, const char *attempt, bool *was_signaled)
 {

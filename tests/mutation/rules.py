@@ -350,7 +350,7 @@ RULES = [
     Rule(name="what runs is not settled by hand",
          of="promise 5",
          file="supervisor/decisions.c",
-         before="\tif (runs != NULL)\n",
+         before="\tif (fault != NULL)\n",
          after="\tif (false)\n",
          tests=[MATRIX + "test_r21_r22_a_group_without_its_leader[claude]"]),
     Rule(name="a token is looked at before an argument",

@@ -104,6 +104,14 @@ attempts_fate(const struct supervisor *s, const char *attempt)
 }
 
 bool
+attempts_had(const struct supervisor *s, const char *attempt)
+{
+	(void)s;
+	(void)attempt;
+	return world.was_had;
+}
+
+bool
 attempts_signaled(
     const struct supervisor *s, const char *attempt, bool *was_signaled)
 {
@@ -274,6 +282,7 @@ on_identity(struct peer *peer, struct msg *m, void *arg)
 	(void)arg;
 	answer.identity_is.found =
 	    strcmp(m->identity.attempt, WORLD_ATTEMPT) == 0;
+	answer.identity_is.run_id = world.run_id;
 	decision_answer(peer, m, &answer);
 }
 
@@ -329,6 +338,8 @@ world_set_up(void **state)
 	(void)snprintf(
 	    world.dir, sizeof(world.dir), "/tmp/connectd-test-XXXXXX");
 	assert_non_null(mkdtemp(world.dir));
+	(void)snprintf(sv.run_id, sizeof(sv.run_id), "this");
+	world.run_id = "another";
 	sv.base = event_base_new();
 	settings.config = config_new();
 	settings.mcp_socket = true;

@@ -18,6 +18,8 @@ struct world {
 	bool reload_fails;
 	int held, descends;          /* what vetting will find */
 	enum fate fate;              /* of any attempt */
+	bool was_had;                /* by this run; */
+	const char *run_id;          /* what the ledger says of whose it is */
 	bool is_known, was_signaled; /* what is left of that attempt */
 	pid_t client;                /* who connects; 0: this very process */
 	char dir[64];

@@ -127,6 +127,19 @@ test_own_orphan_is_found(void **state)
 	house_worker_forget(&w);
 }
 
+/* From the first that is asked of it, for ever. */
+static void
+test_whom_this_run_had(void **state)
+{
+	(void)state;
+	assert_false(attempts_had(&house.sv, ATTEMPT));
+	house_prepare();
+	assert_true(attempts_had(&house.sv, ATTEMPT));
+	house_end_and_assert("never_forked");
+	assert_true(attempts_had(&house.sv, ATTEMPT));
+	assert_false(attempts_had(&house.sv, EARLIER));
+}
+
 /* It goes by itself: told once; reaped at once, for nothing is left of it. */
 static void
 test_exit_by_itself(void **state)
@@ -570,6 +583,7 @@ main(int argc, char *argv[])
 	    IN_HOUSE(test_whole_life),
 	    IN_HOUSE(test_own_tree_is_found),
 	    IN_HOUSE(test_own_orphan_is_found),
+	    IN_HOUSE(test_whom_this_run_had),
 	    IN_HOUSE(test_exit_by_itself),
 	    IN_HOUSE(test_leaderless),
 	    IN_HOUSE(test_deaf_worker),

@@ -254,6 +254,47 @@ test_a_held_attempt_is_settled(void **arg)
 	(void)close(fd);
 }
 
+/*
+ * Of this run, and not here yet: its LAUNCH is written, its mcpd not asked for.
+ * What this run has had and cannot end is held like any other.
+ */
+static void
+test_what_is_being_launched_is_not_held(void **arg)
+{
+	int fd = greeted();
+
+	(void)arg;
+	world.fate = FATE_HELD;
+	world.run_id = sv.run_id;
+	assert_says(ask(fd, SETTLE), "is not held: it is being launched");
+	assert_int_equal(world.asked, 0);
+	world.was_had = true;
+	assert_says(ask(fd, SETTLE), "\"unknown\":2");
+	(void)close(fd);
+}
+
+/* It counts what the attempt is when the ledger has said whose it is. */
+static void
+test_what_is_launched_meanwhile_is_not_held(void **arg)
+{
+	struct msg known = {.type = MSG_IDENTITY_IS};
+	int fd = greeted();
+
+	(void)arg;
+	world.fate = FATE_HELD;
+	world.ledger_answers = false;
+	say(fd, SETTLE "\n");
+	settle();
+	world.fate = FATE_OPEN;
+	world.ledger_answers = true;
+	known.identity_is.found = true;
+	known.identity_is.run_id = sv.run_id;
+	peer_reply(&world.late, &known);
+	assert_says(read_line(fd), "is not held: it ends by itself");
+	assert_int_equal(world.asked, 0);
+	(void)close(fd);
+}
+
 static void
 test_half_a_settlement_is_none(void **arg)
 {
@@ -296,6 +337,8 @@ main(void)
 	    TEST(test_an_answer_that_does_not_come),
 	    TEST(test_a_message_is_resolved),
 	    TEST(test_a_held_attempt_is_settled),
+	    TEST(test_what_is_being_launched_is_not_held),
+	    TEST(test_what_is_launched_meanwhile_is_not_held),
 	    TEST(test_half_a_settlement_is_none),
 	};
 
