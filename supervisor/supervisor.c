@@ -320,18 +320,20 @@ signals_take(struct supervisor *sv, struct event *events[SIGNAL_COUNT])
 void
 supervisor_stop(struct supervisor *sv, int signal)
 {
-	if (sv->stopping && signal != 0) {
+	if (sv->stop_signal != 0 && signal != 0) {
 		log_warnx("second signal: ending at once");
 		stop_now(sv, 128 + signal);
 	}
-	if (sv->stopping)
+	if (sv->stopping && signal == 0)
 		return;
-	sv->stopping = true;
 	sv->stop_signal = signal;
 	if (sv->exit_code == EXIT_OK && signal != 0)
 		sv->exit_code = 128 + signal;
 	log_info("stopping%s%s", signal == 0 ? "" : ": ",
 	    signal == 0 ? "" : strsignal(signal));
+	if (sv->stopping)
+		return;
+	sv->stopping = true;
 	stop_begin(sv);
 }
 

@@ -136,7 +136,7 @@ struct supervisor {
 	char started_at[CLOCK_STAMP_SIZE];
 	bool was_ready; /* once, of all */
 	bool stopping;
-	int stop_signal;
+	int stop_signal; /* the newest; 0: none came yet */
 	int exit_code;
 	struct control *control;
 	struct guests *guests;
@@ -250,7 +250,7 @@ char *attempts_redact(struct supervisor *sv, const char *text);
 
 /* ---- supervisor.c ------------------------------------------------------- */
 
-/* First call: orderly, bounded. Second: at once. SIGNAL 0: by connectctl. */
+/* Orderly, bounded; at a second signal at once. SIGNAL 0: without one. */
 void supervisor_stop(struct supervisor *sv, int signal);
 /* A child's state is another one: status, READY=1, whoever waits for it. */
 void supervisor_child_changed(struct supervisor *sv, struct child *c);

@@ -61,6 +61,38 @@ def test_a_turn_that_was_cut_before_is_hurried(make_connector):
     assert ends(connector) == [("ended", "lost")]
 
 
+@pytest.fixture
+def stopping(make_connector):
+    """By connectctl, not by a signal; and its worker, which is deaf."""
+    connector, _, worker = begin(make_connector, limits=dict(
+        GRACES, cancel_grace="2s", close_grace="500ms"))
+    with subprocess.Popen(
+            [str(connector.bin / "connectctl"), "-P", connector.profile,
+             "stop"], env=connector.environ, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
+        connector.wait_log("stopping")
+        yield connector, worker
+    processes.send_signal(worker, signal.SIGKILL)
+
+
+def test_a_first_signal_after_connectctl_stop(stopping):
+    """None came before it: the stop goes on in order, and is a signal's."""
+    connector, worker = stopping
+    stop(connector)
+    assert not processes.is_running(worker)
+    assert ends(connector) == [("ended", "shutdown")]
+
+
+def test_a_second_signal_after_connectctl_stop(stopping):
+    connector, worker = stopping
+    connector.process.send_signal(signal.SIGTERM)
+    connector.wait_log("stopping: ")
+    connector.process.send_signal(signal.SIGINT)
+    assert connector.wait_end() == 128 + signal.SIGINT
+    assert processes.is_running(worker)
+    assert ends(connector) == [("running", "")]
+
+
 def test_no_time_at_all(make_connector):
     """Nothing can be settled in time: at the least nothing of it runs on."""
     connector, event_id, worker = begin(
