@@ -140,20 +140,35 @@ temp_empty(const struct sessions *s, const char *temp)
 }
 
 static void
+temp_remove(const struct sessions *s, const char *temp)
+{
+	temp_empty(s, temp);
+	(void)unlinkat(s->cache_fd, temp, AT_REMOVEDIR);
+}
+
+static void
+session_clean(const struct sessions *s, const char *name)
+{
+	struct cleaning c = {.top = -1};
+	session_name temp;
+
+	session_temp_name(s, name, temp);
+	temp_remove(s, temp);
+	/* Our own: nobody else can have put anything there. */
+	if (dir_empty(&c, s->root_fd, name, 0) == 0)
+		(void)unlinkat(s->root_fd, name, AT_REMOVEDIR);
+}
+
+static void
 clean(const struct sessions *s, const session_name *names, size_t count)
 {
-	char temp[sizeof(SESSION_TEMP_PREFIX) + SESSION_NAME_LEN];
-	struct cleaning c = {.top = -1};
 	size_t i;
 
 	for (i = 0; i < count; i++) {
-		(void)snprintf(
-		    temp, sizeof(temp), "%s%s", SESSION_TEMP_PREFIX, names[i]);
-		temp_empty(s, temp);
-		(void)unlinkat(s->cache_fd, temp, AT_REMOVEDIR);
-		/* Our own: nobody else can have put anything there. */
-		if (dir_empty(&c, s->root_fd, names[i], 0) == 0)
-			(void)unlinkat(s->root_fd, names[i], AT_REMOVEDIR);
+		if (session_is_name(names[i]))
+			session_clean(s, names[i]);
+		else
+			temp_remove(s, names[i]);
 	}
 }
 

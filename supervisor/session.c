@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/clock.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
 #include "supervisor/become.h"
@@ -22,12 +22,7 @@
 
 /* The id's digits begin behind "att_". */
 #define ID_DIGITS_AT 4
-/* Sleep counts. */
-#ifdef CLOCK_BOOTTIME
-#define CLOCK_SINCE_BOOT CLOCK_BOOTTIME
-#else
-#define CLOCK_SINCE_BOOT CLOCK_MONOTONIC
-#endif
+#define HEX_DIGITS "0123456789abcdef"
 
 /* ---- above the sessions ------------------------------------------------- */
 
@@ -104,15 +99,29 @@ sessions_fill(struct sessions *s, const struct paths *paths, struct error *e)
 	return reach_check(s, s->cache, e);
 }
 
+/* Some kernels say it in capitals. */
+static void
+boot_set(struct sessions *s, const char *boot_id)
+{
+	size_t i;
+
+	for (i = 0; i < SESSION_BOOT_LEN; i++) {
+		s->boot[i] = '0';
+		if (isxdigit((unsigned char)boot_id[i]))
+			s->boot[i] = (char)tolower((unsigned char)boot_id[i]);
+	}
+}
+
 struct sessions *
 sessions_open(const struct paths *paths, const struct account *account,
-    bool is_root, struct error *e)
+    bool is_root, const char boot_id[static BOOT_ID_LEN + 1], struct error *e)
 {
 	struct sessions *s = xcalloc(1, sizeof(*s));
 
 	s->account = account;
 	s->is_root = is_root;
 	s->root_fd = s->cache_fd = -1;
+	boot_set(s, boot_id);
 	if (sessions_fill(s, paths, e) == 0)
 		return s;
 	sessions_close(s);
@@ -134,46 +143,47 @@ sessions_close(struct sessions *s)
 	free(s);
 }
 
-/* ---- what an earlier run left ------------------------------------------- */
+/* ---- names -------------------------------------------------------------- */
 
-static bool
-is_session_name(const char *name)
+bool
+session_is_name(const char *name)
 {
 	return strlen(name) == SESSION_NAME_LEN &&
-	    strspn(name, "0123456789abcdef") == SESSION_NAME_LEN;
+	    strspn(name, HEX_DIGITS) == SESSION_NAME_LEN;
 }
 
+void
+session_temp_name(const struct sessions *s, const char *name, session_name out)
+{
+	(void)snprintf(out, sizeof(session_name), SESSION_TEMP_PREFIX "%s-%s",
+	    s->boot, name);
+}
+
+static void
+name_of(char name[static SESSION_NAME_LEN + 1], const char *attempt)
+{
+	memcpy(name, attempt + ID_DIGITS_AT, SESSION_NAME_LEN);
+	name[SESSION_NAME_LEN] = '\0';
+}
+
+/* ---- what an earlier run left ------------------------------------------- */
+
+/* A name of one of the two forms: it fits. */
 static void
 left_add(struct sessions *s, const char *name)
 {
 	s->left = xreallocarray(s->left, s->left_count + 1, sizeof(*s->left));
-	memcpy(s->left[s->left_count++], name, sizeof(session_name));
+	memcpy(s->left[s->left_count++], name, strlen(name) + 1);
 }
 
-/* Not touched since this boot: whoever used it is not there any more. */
-static bool
-temp_is_left(const struct sessions *s, const char *name)
-{
-	struct timespec up;
-	struct stat st;
-
-	if (fstatat(s->cache_fd, name, &st, AT_SYMLINK_NOFOLLOW) == -1 ||
-	    !S_ISDIR(st.st_mode) || st.st_uid != s->account->uid)
-		return false;
-	if (clock_gettime(CLOCK_SINCE_BOOT, &up) == -1)
-		return false;
-	return st.st_ctime < clock_wall_ns() / 1000000000 - up.tv_sec - 1;
-}
-
-/* Each entry of the directory FD that PICK names a session by. */
+/* Each entry of the directory FD that is LEFT. */
 static void
 left_collect(struct sessions *s, int fd,
-    const char *(*pick)(const struct sessions *s, const char *name))
+    bool (*is_left)(const struct sessions *s, const char *name))
 {
 	int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = own == -1 ? NULL : fdopendir(own);
 	const struct dirent *entry;
-	const char *name;
 
 	if (dir == NULL) {
 		log_warn("cannot look for what an earlier run left");
@@ -182,36 +192,42 @@ left_collect(struct sessions *s, int fd,
 		return;
 	}
 	while ((entry = readdir(dir)) != NULL) {
-		name = pick(s, entry->d_name);
-		if (name != NULL)
-			left_add(s, name);
+		if (is_left(s, entry->d_name))
+			left_add(s, entry->d_name);
 	}
 	(void)closedir(dir);
 }
 
-static const char *
-pick_session(const struct sessions *s, const char *name)
+static bool
+session_is_left(const struct sessions *s, const char *name)
 {
 	(void)s;
-	return is_session_name(name) ? name : NULL;
+	return session_is_name(name);
 }
 
-static const char *
-pick_temp(const struct sessions *s, const char *name)
+/* Of another boot: whoever used it is not there any more. */
+static bool
+temp_is_left(const struct sessions *s, const char *name)
 {
-	size_t len = sizeof(SESSION_TEMP_PREFIX) - 1;
+	const char *boot = name + sizeof(SESSION_TEMP_PREFIX) - 1;
+	struct stat st;
 
-	if (strncmp(name, SESSION_TEMP_PREFIX, len) != 0 ||
-	    !is_session_name(name + len) || !temp_is_left(s, name))
-		return NULL;
-	return name + len;
+	if (strlen(name) != SESSION_TEMP_LEN ||
+	    strncmp(name, SESSION_TEMP_PREFIX, (size_t)(boot - name)) != 0 ||
+	    strspn(boot, HEX_DIGITS) != SESSION_BOOT_LEN ||
+	    boot[SESSION_BOOT_LEN] != '-' ||
+	    !session_is_name(boot + SESSION_BOOT_LEN + 1) ||
+	    memcmp(boot, s->boot, SESSION_BOOT_LEN) == 0)
+		return false;
+	return fstatat(s->cache_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    S_ISDIR(st.st_mode) && st.st_uid == s->account->uid;
 }
 
 void
 sessions_collect(struct sessions *s)
 {
-	left_collect(s, s->root_fd, pick_session);
-	left_collect(s, s->cache_fd, pick_temp);
+	left_collect(s, s->root_fd, session_is_left);
+	left_collect(s, s->cache_fd, temp_is_left);
 }
 
 void
@@ -223,13 +239,6 @@ sessions_sweep(struct sessions *s)
 	    s->left_count);
 	clean_start(s, (const session_name *)s->left, s->left_count);
 	s->left_count = 0;
-}
-
-static void
-name_of(session_name name, const char *attempt)
-{
-	memcpy(name, attempt + ID_DIGITS_AT, SESSION_NAME_LEN);
-	name[SESSION_NAME_LEN] = '\0';
 }
 
 void
@@ -332,14 +341,16 @@ struct session *
 session_new(struct sessions *home, const char *attempt, struct error *e)
 {
 	struct session *s = xcalloc(1, sizeof(*s));
+	session_name temp;
 
 	s->home = home;
 	name_of(s->name, attempt);
 	(void)xasprintf(&s->dir, "%s/%s", home->root, s->name);
 	(void)xasprintf(&s->socket, "%s/" SOCKET_NAME, s->dir);
 	(void)xasprintf(&s->declaration, "%s/" DECLARATION_NAME, s->dir);
-	(void)xasprintf(&s->temp, "%s%s" SESSION_TEMP_PREFIX "%s", home->cache,
-	    strcmp(home->cache, "/") == 0 ? "" : "/", s->name);
+	session_temp_name(home, s->name, temp);
+	(void)xasprintf(&s->temp, "%s%s%s", home->cache,
+	    strcmp(home->cache, "/") == 0 ? "" : "/", temp);
 	if (dir_make(s, home, e) == -1) {
 		session_free(s); /* a stale one is not ours to remove */
 		return NULL;
@@ -418,7 +429,7 @@ session_remove(struct session *s)
 {
 	session_name names[1];
 
-	memcpy(names[0], s->name, sizeof(names[0]));
+	memcpy(names[0], s->name, sizeof(s->name));
 	clean_start(s->home, (const session_name *)names, 1);
 	session_free(s);
 }

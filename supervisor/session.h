@@ -3,8 +3,10 @@
  * own below the run-time directory, holds the task's socket and, until the
  * agent has read it, the MCP declaration: the worker may pass and read, but
  * not write. Its temp directory is the worker's and lies elsewhere (design 5,
- * steps 4 and 5). Both have the first twelve digits of the attempt's id as
- * their name, so that a socket's path stays short.
+ * steps 4 and 5). The first has the first twelve digits of the attempt's id as
+ * its name, so that a socket's path stays short; the other "connectd-", eight
+ * digits of the boot id, "-" and the same twelve, so that what no process of
+ * this boot can be using is known by its name.
  */
 #ifndef SUPERVISOR_SESSION_H
 #define SUPERVISOR_SESSION_H
@@ -12,16 +14,22 @@
 #include "supervisor/supervisor.h"
 
 #define SESSION_NAME_LEN 12
+#define SESSION_BOOT_LEN 8
 #define SESSION_TEMP_PREFIX "connectd-"
+#define SESSION_TEMP_LEN                                          \
+	(sizeof(SESSION_TEMP_PREFIX) - 1 + SESSION_BOOT_LEN + 1 + \
+	    SESSION_NAME_LEN)
 
-typedef char session_name[SESSION_NAME_LEN + 1];
+/* Of a session, or of the temp directory of one. */
+typedef char session_name[SESSION_TEMP_LEN + 1];
 
 /* Where all sessions of a run are. */
 struct sessions {
-	char *root;                    /* <runtime_dir>/s */
-	int root_fd;                   /* O_PATH */
-	char *cache;                   /* of the temp directories */
-	int cache_fd;                  /* O_PATH */
+	char *root;   /* <runtime_dir>/s */
+	int root_fd;  /* O_PATH */
+	char *cache;  /* of the temp directories */
+	int cache_fd; /* O_PATH */
+	char boot[SESSION_BOOT_LEN + 1];
 	const struct account *account; /* the workers'; borrowed */
 	bool is_root;
 	session_name *left; /* by an earlier run, and nobody's for certain */
@@ -39,12 +47,13 @@ struct session {
  * account can enter them. ACCOUNT is borrowed for the life of the result.
  */
 struct sessions *sessions_open(const struct paths *paths,
-    const struct account *account, bool is_root, struct error *e);
+    const struct account *account, bool is_root,
+    const char boot_id[static BOOT_ID_LEN + 1], struct error *e);
 void sessions_close(struct sessions *s);
 /*
  * What an earlier run left, before this one makes any: every session directory
- * with its temp directory, and each temp directory that has not been touched
- * since this boot. It is removed at once, by sessions_sweep(), when the
+ * with its temp directory, and each temp directory of the worker's account
+ * that is of another boot. It is removed at once, by sessions_sweep(), when the
  * attempts of earlier runs are known to be over but for those held meanwhile
  * (dispatch.md 9 and trap 17): a process that runs still may be using those.
  */
@@ -73,11 +82,17 @@ bool session_drop_declaration(const struct session *s);
 /* Remove both directories, in a process of its own; frees S. */
 void session_remove(struct session *s);
 
+bool session_is_name(const char *name);
+/* The temp directory's, in this boot, of the session NAME. */
+void session_temp_name(
+    const struct sessions *s, const char *name, session_name out);
+
 /* ---- clean.c ------------------------------------------------------------ */
 
 /*
- * Remove the two directories of each name in a forked child: the worker's
- * with the worker's ids, without following links, in bounded time.
+ * Remove in a forked child the two directories of each name that is a
+ * session's, and the one of each that is a temp directory's: the worker's with
+ * the worker's ids, without following links, in bounded time.
  */
 void clean_start(
     const struct sessions *s, const session_name *names, size_t count);

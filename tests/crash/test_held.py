@@ -10,6 +10,7 @@ import signal
 import pytest
 
 import harness
+import leaks
 import processes
 import stories
 import surroundings
@@ -17,7 +18,6 @@ from test_adopt import post_as_agent, row_of
 
 CLONE_NEWCGROUP = 0x2000000
 OF_NOBODY = "att_%012d%s" % (os.getpid(), "0" * 12)
-TEMPS = pathlib.Path("/var/tmp")  # without CACHE_DIRECTORY
 
 
 def held(connector):
@@ -70,8 +70,8 @@ def test_a_ledger_that_dies_while_it_is_asked_who_lives(
 
 def directories(connector, attempt):
     """An attempt's session directory and its temp directory, by its id."""
-    name = attempt.partition("_")[2][:12]
-    return [connector.run_dir / "s" / name, TEMPS / ("connectd-" + name)]
+    return [connector.run_dir / "s" / attempt[4:16],
+            pathlib.Path(leaks.worker_folder(attempt))]
 
 
 def are_there(connector, attempt):

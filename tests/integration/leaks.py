@@ -20,6 +20,7 @@ import processes
 
 TOKEN_LENGTH = 43
 RUN = re.compile(rb"[A-Za-z0-9_-]{%d,}" % TOKEN_LENGTH)
+BOOT = pathlib.Path("/proc/sys/kernel/random/boot_id")
 SEARCHER = pathlib.Path(__file__).with_name("search_files.py")
 # Longer than any token in a longer word; such a run is data, not words.
 RUN_MOST = 64 * 1024
@@ -145,10 +146,16 @@ def look_at_processes(report, connector):
         look_at_process(report, process)
 
 
+def worker_folder(attempt):
+    """The private temporary directory of an attempt of this boot."""
+    return "/var/tmp/connectd-%s-%s" % (
+        BOOT.read_text(encoding="ascii")[:8], attempt[4:16])
+
+
 def worker_folders(connector):
-    """The private temporary directories of this connector's attempts."""
-    ids = [row["id"] for row in connector.query("SELECT id FROM attempts")]
-    return ["/var/tmp/connectd-" + ident[4:16] for ident in ids]
+    """Those of this connector's attempts."""
+    return [worker_folder(row["id"])
+            for row in connector.query("SELECT id FROM attempts")]
 
 
 def look_around(report, connector):

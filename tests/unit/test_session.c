@@ -22,13 +22,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/clock.h"
 #include "common/xmalloc.h"
 #include "supervisor/become.h"
 #include "supervisor/session.h"
 
 #define ATTEMPT "att_0123456789abcdef01234567"
-#define OTHER "att_fedcba987654321001234567"
+#define BOOT "0A1b2c3d-0123-4567-89ab-0123456789ab"
 
 struct place {
 	char top[64];
@@ -74,7 +73,8 @@ place_make(void **state)
 	free(runs);
 	(void)umask(077); /* as the supervisor has it */
 	account_find(&p.account);
-	p.sessions = sessions_open(&p.paths, &p.account, geteuid() == 0, &e);
+	p.sessions =
+	    sessions_open(&p.paths, &p.account, geteuid() == 0, BOOT, &e);
 	if (p.sessions == NULL)
 		fail_msg("%s", e.text);
 	*state = &p;
@@ -203,6 +203,8 @@ test_rights(void **state)
 	assert_mode(s->dir, 0710, 0700);
 	assert_mode(s->socket, 0660, 0600);
 	assert_mode(s->declaration, 0640, 0600);
+	assert_string_equal(
+	    strrchr(s->temp, '/'), "/connectd-0a1b2c3d-0123456789ab");
 	assert_int_equal(lstat(s->temp, &st), 0);
 	assert_int_equal(st.st_uid, p->account.uid);
 	assert_int_equal(st.st_mode & 07777, 0700);
@@ -392,54 +394,74 @@ test_alone(void **state)
 	(void)close(pair[1]);
 }
 
-static void
-future_now(clockid_t id, struct timespec *out)
+/* In the place of temp directories, the worker's, NAME. */
+static char *
+leave(const struct place *p, const char *name)
 {
-	(void)clock_gettime(id, out);
-	if (id == CLOCK_REALTIME)
-		out->tv_sec += 400 * 86400;
+	char *dir;
+
+	(void)xasprintf(&dir, "%s/%s", p->paths.cache_dir, name);
+	assert_int_equal(mkdir(dir, 0700), 0);
+	assert_int_equal(chown(dir, p->account.uid, p->account.gid), 0);
+	return dir;
 }
 
+/* A later run: what has a session directory is left over. */
 static void
 test_sweep(void **state)
 {
-	static const struct clock_source future = {future_now};
 	struct place *p = *state;
 	struct session *s = make(p, ATTEMPT);
-	char *dir = xstrdup(s->dir), *temp = xstrdup(s->temp), *lone, *else_;
+	char *dir = xstrdup(s->dir), *temp = xstrdup(s->temp);
 	struct error e;
 
 	(void)close(session_listen(s, &e));
 	assert_int_equal(as_worker(p, make_mess, temp), 0);
-	(void)xasprintf(&lone, "%s/connectd-00000000aaaa", p->paths.cache_dir);
-	(void)xasprintf(&else_, "%s/connectd-private", p->paths.cache_dir);
-	assert_int_equal(mkdir(lone, 0700), 0);
-	assert_int_equal(chown(lone, p->account.uid, p->account.gid), 0);
-	assert_int_equal(mkdir(else_, 0700), 0);
-	assert_int_equal(chown(else_, p->account.uid, p->account.gid), 0);
-	/* A later run: what has a session directory is left over. */
 	sessions_collect(p->sessions);
 	assert_true(exists(temp)); /* whose, is not known yet */
 	sessions_sweep(p->sessions);
 	await_gone(temp);
 	await_gone(dir);
-	assert_true(exists(lone)); /* may be another instance's */
-	/* After a boot it is nobody's. */
-	clock_set_source(&future);
-	sessions_collect(p->sessions);
-	clock_set_source(NULL);
-	sessions_sweep(p->sessions);
-	await_gone(lone);
-	assert_true(exists(else_));
 	free(dir);
 	free(temp);
-	free(lone);
-	free(else_);
 	free(s->dir);
 	free(s->temp);
 	free(s->socket);
 	free(s->declaration);
 	free(s);
+}
+
+/* What is of another boot is nobody's; of this one, maybe of another run. */
+static void
+test_sweep_of_another_boot(void **state)
+{
+	static const char *const stay[] = {"connectd-0a1b2c3d-00000000aaaa",
+	    "connectd-00000000aaaa", "connectd-private",
+	    "connectd-0a1b2c3e-00000000aaa", "connectd-0a1b2c3e-00000000aaaag",
+	    "connectd-0A1b2c3e-00000000aaaa", "connectd-0a1b2c3e_00000000aaaa",
+	    "connective0a1b2c3e-00000000aaaa"};
+	enum { STAY = sizeof(stay) / sizeof(stay[0]) };
+	struct place *p = *state;
+	char *left = leave(p, "connectd-0a1b2c3e-00000000aaaa"), *kept[STAY];
+	char *of_root = leave(p, "connectd-0a1b2c3e-00000000bbbb");
+	bool is_root = geteuid() == 0;
+	size_t i;
+
+	for (i = 0; i < STAY; i++)
+		kept[i] = leave(p, stay[i]);
+	assert_int_equal(chown(of_root, geteuid(), getegid()), 0);
+	assert_int_equal(as_worker(p, make_mess, left), 0);
+	sessions_collect(p->sessions);
+	assert_true(exists(left));
+	sessions_sweep(p->sessions);
+	await_gone(left);
+	assert_int_equal(exists(of_root), is_root);
+	for (i = 0; i < STAY; i++) {
+		assert_true(exists(kept[i]));
+		free(kept[i]);
+	}
+	free(left);
+	free(of_root);
 }
 
 /* What above the sessions would let others in, or keep the worker out. */
@@ -452,19 +474,20 @@ test_above(void **state)
 	bool is_root = geteuid() == 0;
 
 	assert_int_equal(chmod(p->paths.cache_dir, 0777), 0);
-	assert_null(sessions_open(&p->paths, &p->account, is_root, &e));
+	assert_null(sessions_open(&p->paths, &p->account, is_root, BOOT, &e));
 	assert_non_null(strstr(e.text, "others may remove"));
 	assert_int_equal(chmod(p->paths.cache_dir, 01777), 0);
 	assert_int_equal(chmod(p->sessions->root, 0777), 0);
-	assert_null(sessions_open(&p->paths, &p->account, is_root, &e));
+	assert_null(sessions_open(&p->paths, &p->account, is_root, BOOT, &e));
 	assert_int_equal(chmod(p->sessions->root, 0711), 0);
 	if (is_root) {
 		assert_int_equal(chmod(p->top, 0700), 0);
-		assert_null(sessions_open(&p->paths, &p->account, true, &e));
+		assert_null(
+		    sessions_open(&p->paths, &p->account, true, BOOT, &e));
 		assert_non_null(strstr(e.text, "cannot enter"));
 		assert_int_equal(chmod(p->top, 0755), 0);
 	}
-	s = sessions_open(&p->paths, &p->account, is_root, &e);
+	s = sessions_open(&p->paths, &p->account, is_root, BOOT, &e);
 	assert_non_null(s);
 	sessions_close(s);
 }
@@ -481,7 +504,7 @@ test_long_path(void **state)
 	name[sizeof(name) - 1] = '\0';
 	name[0] = '/';
 	paths.runtime_dir = name;
-	assert_null(sessions_open(&paths, &p->account, false, &e));
+	assert_null(sessions_open(&paths, &p->account, false, BOOT, &e));
 	assert_non_null(strstr(e.text, "too long for sockets"));
 }
 
@@ -499,6 +522,7 @@ main(void)
 	    IN_PLACE(test_removal_by_worker),
 	    cmocka_unit_test(test_alone),
 	    IN_PLACE(test_sweep),
+	    IN_PLACE(test_sweep_of_another_boot),
 	    IN_PLACE(test_above),
 	    IN_PLACE(test_long_path),
 	};
