@@ -139,23 +139,26 @@ temp_empty(const struct sessions *s, const char *temp)
 		continue;
 }
 
-static void
+/* Is it gone? */
+static bool
 temp_remove(const struct sessions *s, const char *temp)
 {
 	temp_empty(s, temp);
-	(void)unlinkat(s->cache_fd, temp, AT_REMOVEDIR);
+	return unlinkat(s->cache_fd, temp, AT_REMOVEDIR) == 0 ||
+	    errno == ENOENT;
 }
 
+/* What keeps its temp directory keeps its own, by which it is found again. */
 static void
 session_clean(const struct sessions *s, const char *name)
 {
 	struct cleaning c = {.top = -1};
 	session_name temp;
 
-	session_temp_name(s, name, temp);
-	temp_remove(s, temp);
 	/* Our own: nobody else can have put anything there. */
-	if (dir_empty(&c, s->root_fd, name, 0) == 0)
+	(void)dir_empty(&c, s->root_fd, name, 0);
+	session_temp_name(s, name, temp);
+	if (temp_remove(s, temp))
 		(void)unlinkat(s->root_fd, name, AT_REMOVEDIR);
 }
 
@@ -168,7 +171,7 @@ clean(const struct sessions *s, const session_name *names, size_t count)
 		if (session_is_name(names[i]))
 			session_clean(s, names[i]);
 		else
-			temp_remove(s, names[i]);
+			(void)temp_remove(s, names[i]);
 	}
 }
 

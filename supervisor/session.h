@@ -92,7 +92,8 @@ void session_temp_name(
 /*
  * Remove in a forked child the two directories of each name that is a
  * session's, and the one of each that is a temp directory's: the worker's with
- * the worker's ids, without following links, in bounded time.
+ * the worker's ids, without following links, in bounded time. A session's
+ * stays, empty, while its temp directory does: the next start tries again.
  */
 void clean_start(
     const struct sessions *s, const session_name *names, size_t count);

@@ -350,13 +350,18 @@ test_removal_of_depth(void **state)
 	free(temp);
 }
 
-/* It is the worker's rights by which a worker's files are removed. */
+/*
+ * It is the worker's rights by which a worker's files are removed. What cannot
+ * be removed is not forgotten: a later run tries again.
+ */
 static void
 test_removal_by_worker(void **state)
 {
 	struct place *p = *state;
 	struct session *s = make(p, ATTEMPT);
 	char *dir = xstrdup(s->dir), *temp = xstrdup(s->temp), *shut, *file;
+	char *declaration = xstrdup(s->declaration);
+	struct error e;
 
 	if (geteuid() != 0)
 		skip();
@@ -364,9 +369,18 @@ test_removal_by_worker(void **state)
 	(void)xasprintf(&file, "%s/file", shut);
 	assert_int_equal(mkdir(shut, 0700), 0);
 	assert_int_equal(close(open(file, O_WRONLY | O_CREAT, 0600)), 0);
+	assert_int_equal(session_declare(s, "{}\n", &e), 0);
 	session_remove(s);
-	await_gone(dir);
+	await_gone(declaration);
 	assert_true(exists(file));
+	assert_true(exists(dir));
+	assert_int_equal(unlink(file), 0);
+	assert_int_equal(rmdir(shut), 0);
+	sessions_collect(p->sessions);
+	sessions_sweep(p->sessions);
+	await_gone(temp);
+	await_gone(dir);
+	free(declaration);
 	free(dir);
 	free(temp);
 	free(shut);
