@@ -255,10 +255,16 @@ sessions_hold(struct sessions *s, const char *attempt)
 	s->left_count = kept;
 }
 
+static bool
+is_there(int fd, const char *name)
+{
+	return faccessat(fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 void
 sessions_release(struct sessions *s, const char *attempt)
 {
-	session_name names[1];
+	session_name names[1], temp;
 	size_t i;
 
 	name_of(names[0], attempt);
@@ -266,7 +272,9 @@ sessions_release(struct sessions *s, const char *attempt)
 		if (strcmp(s->left[i], names[0]) == 0)
 			return;
 	}
-	if (faccessat(s->root_fd, names[0], F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+	/* The run-time directory may have vanished between the two runs. */
+	session_temp_name(s, names[0], temp);
+	if (is_there(s->root_fd, names[0]) || is_there(s->cache_fd, temp))
 		clean_start(s, (const session_name *)names, 1);
 }
 

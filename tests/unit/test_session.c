@@ -147,6 +147,17 @@ make(const struct place *p, const char *attempt)
 	return s;
 }
 
+/* As a run that dies does. */
+static void
+session_forget(struct session *s)
+{
+	free(s->dir);
+	free(s->temp);
+	free(s->socket);
+	free(s->declaration);
+	free(s);
+}
+
 static void
 assert_mode(const char *path, mode_t as_root, mode_t as_person)
 {
@@ -420,29 +431,38 @@ leave(const struct place *p, const char *name)
 	return dir;
 }
 
+/* As a service manager's directory does, with every stop. */
+static void
+test_release_without_runtime_directory(void **state)
+{
+	struct place *p = *state;
+	struct session *s = make(p, ATTEMPT);
+
+	assert_int_equal(rmdir(s->dir), 0);
+	sessions_collect(p->sessions);
+	sessions_sweep(p->sessions);
+	assert_true(exists(s->temp)); /* may be another instance's */
+	sessions_release(p->sessions, ATTEMPT);
+	await_gone(s->temp);
+	session_forget(s);
+}
+
 /* A later run: what has a session directory is left over. */
 static void
 test_sweep(void **state)
 {
 	struct place *p = *state;
 	struct session *s = make(p, ATTEMPT);
-	char *dir = xstrdup(s->dir), *temp = xstrdup(s->temp);
 	struct error e;
 
 	(void)close(session_listen(s, &e));
-	assert_int_equal(as_worker(p, make_mess, temp), 0);
+	assert_int_equal(as_worker(p, make_mess, s->temp), 0);
 	sessions_collect(p->sessions);
-	assert_true(exists(temp)); /* whose, is not known yet */
+	assert_true(exists(s->temp)); /* whose, is not known yet */
 	sessions_sweep(p->sessions);
-	await_gone(temp);
-	await_gone(dir);
-	free(dir);
-	free(temp);
-	free(s->dir);
-	free(s->temp);
-	free(s->socket);
-	free(s->declaration);
-	free(s);
+	await_gone(s->temp);
+	await_gone(s->dir);
+	session_forget(s);
 }
 
 /* What is of another boot is nobody's; of this one, maybe of another run. */
@@ -535,6 +555,7 @@ main(void)
 	    IN_PLACE(test_removal_of_depth),
 	    IN_PLACE(test_removal_by_worker),
 	    cmocka_unit_test(test_alone),
+	    IN_PLACE(test_release_without_runtime_directory),
 	    IN_PLACE(test_sweep),
 	    IN_PLACE(test_sweep_of_another_boot),
 	    IN_PLACE(test_above),
