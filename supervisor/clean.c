@@ -175,6 +175,16 @@ clean(const struct sessions *s, const session_name *names, size_t count)
 	}
 }
 
+/* Who reads connectd's lines is to see their end while this still works. */
+static void
+streams_drop(void)
+{
+	int fd, null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (fd = STDIN_FILENO; null != -1 && fd <= STDERR_FILENO; fd++)
+		(void)dup2(null, fd);
+}
+
 void
 clean_start(const struct sessions *s, const session_name *names, size_t count)
 {
@@ -187,6 +197,7 @@ clean_start(const struct sessions *s, const session_name *names, size_t count)
 	pid = fork();
 	if (pid == 0) {
 		become_plain();
+		streams_drop();
 		become_alone(keep, sizeof(keep) / sizeof(keep[0]));
 		process_title("connectd-clean");
 		clean(s, names, count);

@@ -126,6 +126,27 @@ def test_its_directories_stay(make_connector, end):
                      what="the removal")
 
 
+def test_a_removal_keeps_no_stream_open(make_killat, make_connector):
+    """It may outlive connectd, whose lines end with it nevertheless."""
+    follower = make_killat("hold@connectd/fork:unlinkat:1")
+    connector = stories.begin(
+        make_connector, cgroups=False, follower=follower,
+        script={"default": ["get", "ack", "reply", "complete"]})
+    event_id, _ = stories.mention(connector)
+    connector.wait_event(event_id, "completed")
+    follower.wait(what="hold")
+    connector.process.send_signal(signal.SIGTERM)
+    assert connector.process.wait(60) == 143
+    streams = [connector.lines, connector.logs]
+    try:
+        for stream in streams:
+            stream.wait(lambda line: False, 5)
+        assert all(stream.ended for stream in streams)
+    finally:
+        follower.go(1)
+    connector.wait_end()
+
+
 # ---- what its cgroup shows, and a launcher ---------------------------------
 
 LAUNCHER = {"command": ["/usr/bin/env"]}
