@@ -26,10 +26,25 @@
 
 /* ---- above the sessions ------------------------------------------------- */
 
-/* Its own or root's, and others can at most add to it. */
 static int
-cache_open(const char *dir, struct error *e)
+reach_check(const struct sessions *s, const char *dir, struct error *e)
 {
+	if (!s->is_root || become_can_enter(s->account, dir))
+		return 0;
+	return error_set(e,
+	    "%s: %s, the workers' account, cannot enter it or "
+	    "what is above it",
+	    log_safe(dir), log_safe(s->account->name));
+}
+
+/*
+ * Its own or root's, the worker can enter it, and others can at most add to it.
+ * The one before, if any, is forgotten.
+ */
+static int
+cache_open(struct sessions *s, struct error *e)
+{
+	const char *dir = s->cache;
 	struct stat st;
 	int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
@@ -43,23 +58,15 @@ cache_open(const char *dir, struct error *e)
 		    "%s: others may remove what is in it "
 		    "(mode %04o)",
 		    log_safe(dir), st.st_mode & 07777);
-	} else {
-		return fd;
+	} else if (reach_check(s, dir, e) == 0) {
+		if (s->cache_fd != -1)
+			(void)close(s->cache_fd);
+		s->cache_fd = fd;
+		return 0;
 	}
 	if (fd != -1)
 		(void)close(fd);
 	return -1;
-}
-
-static int
-reach_check(const struct sessions *s, const char *dir, struct error *e)
-{
-	if (!s->is_root || become_can_enter(s->account, dir))
-		return 0;
-	return error_set(e,
-	    "%s: %s, the workers' account, cannot enter it or "
-	    "what is above it",
-	    log_safe(dir), log_safe(s->account->name));
 }
 
 /* Made when it is not there; the one before, if any, is forgotten. */
@@ -89,14 +96,9 @@ sessions_fill(struct sessions *s, const struct paths *paths, struct error *e)
 		    "%s: too long for sockets in it: a "
 		    "shorter run-time directory is needed",
 		    log_safe(s->root));
-	if (root_open(s, e) == -1)
+	if (root_open(s, e) == -1 || reach_check(s, s->root, e) == -1)
 		return -1;
-	s->cache_fd = cache_open(s->cache, e);
-	if (s->cache_fd == -1)
-		return -1;
-	if (reach_check(s, s->root, e) == -1)
-		return -1;
-	return reach_check(s, s->cache, e);
+	return cache_open(s, e);
 }
 
 /* Some kernels say it in capitals. */
@@ -309,17 +311,33 @@ dir_make(const struct session *s, struct sessions *home, struct error *e)
 	return 0;
 }
 
+/* In a cache that was removed neither: somebody may have made another. */
+static int
+temp_mkdir(const struct session *s, struct sessions *home, const char *name,
+    struct error *e)
+{
+	int rc = mkdirat(home->cache_fd, name, 0700);
+
+	if (rc == -1 && errno == ENOENT) {
+		if (cache_open(home, e) == -1)
+			return -1;
+		log_warnx(
+		    "%s had vanished; there is another", log_safe(home->cache));
+		rc = mkdirat(home->cache_fd, name, 0700);
+	}
+	return rc == -1 ? error_errno(e, "%s", log_safe(s->temp)) : 0;
+}
+
 /* Opened at once: in a sticky directory nobody can have put another there. */
 static int
-temp_make(const struct session *s, struct error *e)
+temp_make(const struct session *s, struct sessions *home, struct error *e)
 {
-	const struct sessions *home = s->home;
 	const char *name = strrchr(s->temp, '/') + 1;
 	struct stat st;
 	int fd, result = 0;
 
-	if (mkdirat(home->cache_fd, name, 0700) == -1)
-		return error_errno(e, "%s", log_safe(s->temp));
+	if (temp_mkdir(s, home, name, e) == -1)
+		return -1;
 	fd = openat(home->cache_fd, name,
 	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd == -1 || fstat(fd, &st) == -1)
@@ -363,7 +381,7 @@ session_new(struct sessions *home, const char *attempt, struct error *e)
 		session_free(s); /* a stale one is not ours to remove */
 		return NULL;
 	}
-	if (temp_make(s, e) == -1) {
+	if (temp_make(s, home, e) == -1) {
 		(void)unlinkat(home->root_fd, s->name, AT_REMOVEDIR);
 		session_free(s);
 		return NULL;

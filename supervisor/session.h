@@ -69,7 +69,8 @@ void sessions_release(struct sessions *s, const char *attempt);
 
 /*
  * Of an attempt (28 characters). A stale directory of its name is an error; a
- * root that vanished is made again.
+ * root that vanished is made again, and the parent of temp directories, which
+ * is not ours to make, opened and checked again.
  */
 struct session *session_new(
     struct sessions *s, const char *attempt, struct error *e);

@@ -277,6 +277,38 @@ test_vanished_root(void **state)
 	free(temp);
 }
 
+/* Whose it is to make it again is somebody else; it must do as the first did.
+ */
+static void
+test_vanished_cache(void **state)
+{
+	struct place *p = *state;
+	const char *cache = p->paths.cache_dir;
+	struct session *s;
+	struct error e;
+	char *temp;
+	int i;
+
+	assert_int_equal(rmdir(cache), 0);
+	assert_null(session_new(p->sessions, ATTEMPT, &e));
+	assert_int_equal(e.code, ENOENT);
+	assert_int_equal(mkdir(cache, 0700), 0);
+	for (i = 0; i < 2 && geteuid() == 0; i++) {
+		assert_null(session_new(p->sessions, ATTEMPT, &e));
+		assert_non_null(strstr(e.text, "cannot enter"));
+	}
+	assert_int_equal(chmod(cache, 0777), 0);
+	assert_null(session_new(p->sessions, ATTEMPT, &e));
+	assert_non_null(strstr(e.text, "others may remove"));
+	assert_int_equal(chmod(cache, 01777), 0);
+	s = make(p, ATTEMPT);
+	temp = xstrdup(s->temp);
+	assert_true(exists(temp));
+	session_remove(s);
+	await_gone(temp);
+	free(temp);
+}
+
 /* A worker's worst: shut directories, links to elsewhere, many files. */
 static int
 make_mess(const void *temp)
@@ -551,6 +583,7 @@ main(void)
 	    IN_PLACE(test_rights),
 	    IN_PLACE(test_stale_name),
 	    IN_PLACE(test_vanished_root),
+	    IN_PLACE(test_vanished_cache),
 	    IN_PLACE(test_removal),
 	    IN_PLACE(test_removal_of_depth),
 	    IN_PLACE(test_removal_by_worker),
