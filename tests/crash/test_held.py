@@ -17,6 +17,7 @@ import surroundings
 from test_adopt import post_as_agent, row_of
 
 CLONE_NEWCGROUP = 0x2000000
+LIMITS = {"recover_grace": "1s", "cancel_grace": "1s"}
 OF_NOBODY = "att_%012d%s" % (os.getpid(), "0" * 12)
 
 
@@ -28,6 +29,41 @@ def held(connector):
                            if child["role"] == "dispatcher")
 
 
+def grandchild_of(connector):
+    """What its only worker has begun, there by now."""
+    child = harness.wait_for(lambda: connector.agent_records("grandchild"),
+                             what="its grandchild")[0]["child"]
+    return processes.read_process(child)
+
+
+def begin(make_connector, **limits):
+    """A worker without a cgroup that has begun a process."""
+    connector = stories.begin(
+        make_connector, cgroups=False, limits=dict(LIMITS, **limits),
+        script={"default": ["get", "ack", "grandchild", "linger"]})
+    connector.sim.mention()
+    return connector, grandchild_of(connector)
+
+
+def crash(connector):
+    """Supervisor and worker are dead; not what that began."""
+    worker = connector.roles()["worker"][0]
+    connector.kill("supervisor")
+    connector.wait_end()
+    processes.send_signal(worker, signal.SIGKILL)
+
+
+def end_process(process):
+    processes.send_signal(process, signal.SIGKILL)
+    harness.wait_for(lambda: processes.read_process(process.pid) is None,
+                     what="its end")
+
+
+def start_held(connector):
+    connector.start()
+    harness.wait_for(lambda: held(connector) == "1", what="the hold")
+
+
 def test_a_ledger_that_dies_while_it_is_asked_who_lives(
         make_killat, make_connector):
     """It dies with the list half told; its successor is asked to go on, and
@@ -36,21 +72,11 @@ def test_a_ledger_that_dies_while_it_is_asked_who_lives(
     follower = make_killat(
         "later:hold@connectd-ledger:write:1~att_[0-9a-f]{24}",
         "later:kill@connectd-ledger:write:1")
-    connector = stories.begin(
-        make_connector, cgroups=False,
-        limits={"recover_grace": "1s", "cancel_grace": "1s"},
-        script={"default": ["get", "ack", "grandchild", "linger"]})
-    stories.mention(connector)
-    child = harness.wait_for(lambda: connector.agent_records("grandchild"),
-                             what="its grandchild")[0]["child"]
-    worker = connector.roles()["worker"][0]
-    connector.kill("supervisor")
-    connector.wait_end()
-    processes.send_signal(worker, 9)
+    connector, child = begin(make_connector)
+    crash(connector)
     connector.follower = follower
     try:
-        connector.start()
-        harness.wait_for(lambda: held(connector) == "1", what="the hold")
+        start_held(connector)
         follower.arm(1)
         connector.kill("ledger")
         follower.wait(what="hold")
@@ -63,7 +89,7 @@ def test_a_ledger_that_dies_while_it_is_asked_who_lives(
         assert attempt["state"] != "ended"
         assert held(connector) == "1"
     finally:
-        os.kill(child, 9)
+        end_process(child)
 
 
 # ---- what it has on the disk -----------------------------------------------
@@ -92,35 +118,22 @@ def test_its_directories_stay(make_connector, end):
     """What runs still may be using them. What else was left is removed beside
     them (dispatch.md trap 17), and they once it is known to be gone.
     """
-    connector = stories.begin(
-        make_connector, cgroups=False,
-        limits={"recover_grace": "1s", "cancel_grace": "1s"},
-        script={"default": ["get", "ack", "grandchild", "linger"]})
-    stories.mention(connector)
-    child = harness.wait_for(lambda: connector.agent_records("grandchild"),
-                             what="its grandchild")[0]["child"]
+    connector, child = begin(make_connector)
     attempt = connector.query("SELECT id FROM attempts")[0]["id"]
-    worker = connector.roles()["worker"][0]
-    connector.kill("supervisor")
-    connector.wait_end()
-    processes.send_signal(worker, 9)
+    crash(connector)
     try:
         for _ in range(2):
             for path in directories(connector, OF_NOBODY):
                 path.mkdir()
-            connector.start()
-            harness.wait_for(lambda: held(connector) == "1", what="the hold")
+            start_held(connector)
             harness.wait_for(
                 lambda: not any(are_there(connector, OF_NOBODY)),
                 what="the removal of what was left")
             assert all(are_there(connector, attempt))
             connector.stop()
-        connector.start()
-        harness.wait_for(lambda: held(connector) == "1", what="the hold")
+        start_held(connector)
     finally:
-        os.kill(child, 9)
-    harness.wait_for(lambda: processes.read_process(child) is None,
-                     what="the child's end")
+        end_process(child)
     end(connector, attempt)
     harness.wait_for(lambda: not any(are_there(connector, attempt)),
                      what="the removal")
@@ -155,8 +168,7 @@ UUID = "[0-9a-f]{8}-[0-9a-f]{4}-"
 
 
 def with_cgroups(make_connector, launcher=None, **arguments):
-    connector = make_connector(
-        limits={"recover_grace": "1s", "cancel_grace": "1s"}, **arguments)
+    connector = make_connector(limits=LIMITS, **arguments)
     if launcher:
         launch_by(connector, launcher)
     connector.start()
@@ -168,13 +180,6 @@ def with_cgroups(make_connector, launcher=None, **arguments):
 def launch_by(connector, launcher):
     connector.config["worker"]["launcher"] = launcher
     connector.write_config()
-
-
-def leave_grandchild(connector):
-    connector.sim.mention()
-    child = harness.wait_for(lambda: connector.agent_records("grandchild"),
-                             what="its grandchild")[0]["child"]
-    return processes.read_process(child)
 
 
 def ends(connector):
@@ -199,7 +204,8 @@ def test_what_a_cgroup_shows_is_ended(make_connector, before, after):
     """
     connector = with_cgroups(make_connector, before, script={
         "default": ["get", "ack", "setsid-grandchild", "linger"]})
-    child = leave_grandchild(connector)
+    connector.sim.mention()
+    child = grandchild_of(connector)
     cgroups = cgroups_of(connector)
     assert len(cgroups) == 1
     connector.kill("supervisor")
@@ -222,7 +228,8 @@ def test_a_member_of_its_group_that_was_moved(make_connector):
     """By somebody else, to another cgroup: it is in the worker's group."""
     connector = with_cgroups(make_connector, script={
         "default": ["get", "ack", "grandchild", "linger"]})
-    child = leave_grandchild(connector)
+    connector.sim.mention()
+    child = grandchild_of(connector)
     base = pathlib.Path(connector.status()["data"]["supervisor"]["cgroup"])
     other = base.parent / ("%s-moved" % connector.folder.path.name)
     other.mkdir()
@@ -264,30 +271,15 @@ def test_nobody_recorded_and_a_launcher(make_killat, make_connector):
 # ---- what its worker posted by itself --------------------------------------
 
 def leave_with_reply(make_connector, **limits):
-    """Supervisor and worker are dead; not what that began, by its pid. Its
+    """A worker that has died with its supervisor, not what it began; its
     event, and the reply that it posted of its own.
     """
-    connector = stories.begin(
-        make_connector, cgroups=False,
-        limits=dict({"recover_grace": "1s", "cancel_grace": "1s"}, **limits),
-        script={"default": ["get", "ack", "grandchild", "linger"]})
-    event_id, _ = stories.mention(connector)
-    child = harness.wait_for(lambda: connector.agent_records("grandchild"),
-                             what="its grandchild")[0]["child"]
-    event, = connector.query("SELECT reply_recording_id FROM events")
+    connector, child = begin(make_connector, **limits)
+    event, = connector.query("SELECT id, reply_recording_id FROM events")
     reply = post_as_agent(connector.sim, event["reply_recording_id"],
                           "<div>It is done.</div>")
-    worker = connector.roles()["worker"][0]
-    connector.kill("supervisor")
-    connector.wait_end()
-    processes.send_signal(worker, 9)
-    return connector, child, event_id, reply
-
-
-def end_process(pid):
-    os.kill(pid, 9)
-    harness.wait_for(lambda: processes.read_process(pid) is None,
-                     what="the child's end")
+    crash(connector)
+    return connector, child, event["id"], reply
 
 
 def wait_adopted(connector, event_id, reply):
@@ -304,8 +296,7 @@ def test_its_reply_is_adopted(make_connector, end):
     connector, child, event_id, reply = leave_with_reply(make_connector)
     attempt, = connector.query("SELECT id FROM attempts")
     try:
-        connector.start()
-        harness.wait_for(lambda: held(connector) == "1", what="the hold")
+        start_held(connector)
     finally:
         end_process(child)
     end(connector, attempt["id"])
