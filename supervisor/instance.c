@@ -154,12 +154,26 @@ held_error(const struct holder *h, bool known, struct error *e)
 	return -1;
 }
 
+/*
+ * A supervisor that lives has the lock. One that is dead has left children, who
+ * soon follow it; and who has it and has written no note, of which nothing is
+ * known, either writes one now or has died before that.
+ */
+static bool
+may_be_left(const struct holder *h, bool known, int64_t waited_ms)
+{
+	if (!known)
+		return waited_ms < INSTANCE_NOTE_MS;
+	return identity_check(&h->identity) == IDENTITY_GONE &&
+	    waited_ms < INSTANCE_WAIT_MS;
+}
+
 /* Until the deadline, for the child of a dead supervisor. */
 static int
 lock_wait(const struct supervisor *sv, int fd, struct error *e)
 {
 	const struct timespec pause = {0, TRY_AGAIN_MS * 1000000};
-	int64_t until = clock_monotonic_ms() + INSTANCE_WAIT_MS;
+	int64_t since = clock_monotonic_ms();
 	bool known, told = false;
 	struct holder h;
 
@@ -167,14 +181,13 @@ lock_wait(const struct supervisor *sv, int fd, struct error *e)
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			return error_errno(e, "flock");
 		known = holder_read(sv, &h);
-		if (!known || identity_check(&h.identity) != IDENTITY_GONE ||
-		    clock_monotonic_ms() >= until)
+		if (!may_be_left(&h, known, clock_monotonic_ms() - since))
 			return held_error(&h, known, e);
-		if (!told)
+		if (known && !told)
 			log_info("waiting for what is left of the connector "
 				 "that was pid %ld",
 			    (long)h.identity.pid);
-		told = true;
+		told |= known;
 		(void)nanosleep(&pause, NULL);
 	}
 	return 0;

@@ -11,6 +11,8 @@
 
 /* A dead supervisor's ledger or outbox may be in its last fsync: wait. */
 #define INSTANCE_WAIT_MS 10000
+/* Between its lock and its note a connector does next to nothing. */
+#define INSTANCE_NOTE_MS 2000
 
 /* Make the state root, the state directory and the run-time directory. */
 int instance_directories(struct supervisor *sv, struct error *e);

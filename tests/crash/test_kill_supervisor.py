@@ -5,8 +5,11 @@ nobody: its calls have no way any more.
 """
 
 import fcntl
+import pathlib
 import signal
 import subprocess
+
+import pytest
 
 import harness
 import processes
@@ -102,6 +105,35 @@ def test_idle(make_connector):
     event_id, _ = stories.mention(connector)
     evidence = stories.settle(connector)
     assert stories.outcome_of(evidence, event_id) == ("succeeded", "finished")
+
+
+def wait_asleep(connector):
+    """It cannot have what it wants, and tries again in a moment."""
+    def is_asleep():
+        connector.must_run()
+        path = pathlib.Path("/proc/%d/wchan" % connector.process.pid)
+        return "nanosleep" in path.read_text()
+    harness.wait_for(is_asleep, what="a try that was in vain")
+
+
+@pytest.mark.parametrize("is_left", [True, False], ids=["left", "runs"])
+def test_a_lock_without_a_note(make_connector, is_left):
+    """Whoever has it has died before its note, and a child of its goes a moment
+    later; or goes on, and only the kernel's lock counts (operator.md 3).
+    """
+    connector = make_connector().start()
+    connector.stop()
+    lock = next(connector.state_dir.parent.glob("*.lock"))
+    with open(lock, "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        connector.start(ready=False)
+        if is_left:
+            wait_asleep(connector)
+            fcntl.flock(file, fcntl.LOCK_UN)
+            connector.wait_ready()
+        else:
+            assert connector.wait_end() == 73
+            connector.wait_log("another process holds its lock")
 
 
 def test_what_came_meanwhile(make_connector):
