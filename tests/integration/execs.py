@@ -8,12 +8,15 @@ import os
 import select
 import socket
 import struct
+import time
 
 CONNECTOR = 11  # of netlink
 CN_PROC = (1, 1)
 DONE = 3
 LISTEN = 1
+ANSWER = 0
 EXEC = 2
+ANSWER_WITHIN = 0.2  # seconds; it is there when send() returns
 # struct nlmsghdr, struct cn_msg; of struct proc_event the kind, and the thread
 # and the process that an exec is of.
 HEADER = struct.Struct("=IHHII")
@@ -39,9 +42,20 @@ class Execs:
                 WORD.pack(LISTEN)
             self.socket.send(HEADER.pack(
                 HEADER.size + len(body), DONE, 0, 0, 0) + body)
+            self.await_answer()
         except OSError:
             self.socket.close()
             raise
+
+    def await_answer(self):
+        """The kernel answers nobody from within a namespace of pids."""
+        until = time.monotonic() + ANSWER_WITHIN
+        while (left := until - time.monotonic()) > 0:
+            if select.select([self.socket], [], [], left)[0]:
+                event = self.socket.recv(4096)
+                if WORD.unpack_from(event, WHAT_AT)[0] == ANSWER:
+                    return
+        raise OSError(errno.ETIMEDOUT, "the kernel does not answer")
 
     def wait(self, seconds):
         """The pids of who has exec'd since, as soon as there are any; None
