@@ -44,7 +44,7 @@ RULES = [
          tests=[MATRIX + "test_row[claude-R5]",
                 MATRIX + "test_row[claude-R6]"]),
     Rule(name="the whole tree is ended",
-         of="R5 R21",
+         of="R21",
          file="supervisor/tree.c",
          before="\tif (cgroup == TREE_POPULATED || group == TREE_POPULATED)\n"
                 "\t\treturn TREE_POPULATED;\n"
@@ -52,8 +52,7 @@ RULES = [
          after="\tif (group == TREE_POPULATED)\n"
                "\t\treturn TREE_POPULATED;\n"
                "\treturn cgroup == TREE_EMPTY ? group : TREE_EMPTY;",
-         tests=[MATRIX + "test_row[claude-R5]",
-                MATRIX + "test_r21_with_a_cgroup[claude]"]),
+         tests=[MATRIX + "test_r21_with_a_cgroup[claude]"]),
     Rule(name="a reported outcome stands",
          of="R7 R8",
          file="ledger/settle.c",
