@@ -97,7 +97,9 @@ class Killat:
     def wait_end(self, timeout=20):
         """Its exit status, once nothing of the tree is left."""
         try:
-            return self.process.wait(timeout)
+            status = self.process.wait(timeout)
+            self.lines.thread.join(timeout)  # all that it said is heard
+            return status
         except subprocess.TimeoutExpired as error:
             raise harness.HarnessError("killat goes on: %s" % (
                 self.lines.all,)) from error
