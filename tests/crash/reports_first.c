@@ -1,7 +1,7 @@
 /*
  * An attempt is ended by the dispatcher (END), or by a person who settles a
- *held one whose mcpd lives (SETTLE): what its worker reported before that
- *counts, however the real ledger comes upon the two links.
+ * held one whose mcpd lives (SETTLE): what its worker reported before that
+ * counts, however the real ledger comes upon the two links.
  *
  *	reports_first KILLAT CONNECTD-LEDGER
  */
