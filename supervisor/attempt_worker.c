@@ -69,23 +69,21 @@ cgroup_prepare(struct attempt *a, struct error *e)
 
 /* ---- the start ---------------------------------------------------------- */
 
+/* Also when we come late to it: what the child says counts, not the clock. */
 static void
 worker_on_verdict(evutil_socket_t fd, short what, void *arg)
 {
 	struct attempt *a = arg;
-	int verdict;
+	int verdict = spawn_verdict(a->worker.status, a->failure);
 
 	(void)fd;
-	if ((what & EV_TIMEOUT) != 0) {
-		/* Its own child, unreaped: the number is its. */
-		(void)snprintf(a->failure, sizeof(a->failure),
-		    "its program was not started in time");
-		(void)kill(a->worker.identity.pid, SIGKILL);
-		return;
-	}
-	verdict = spawn_verdict(a->worker.status, a->failure);
-	if (verdict == 1)
+	if (verdict == 1) {
 		attempt_happens(a, ATTEMPT_RUNS);
+	} else if (verdict == 0 && (what & EV_TIMEOUT) != 0) {
+		/* Our own child, unreaped: the number is its. */
+		log_warnx("%s: its program was not started in time", a->id);
+		(void)kill(a->worker.identity.pid, SIGKILL);
+	}
 	/* Else: it says why, and ends; that is seen as the leader's end. */
 }
 
@@ -103,7 +101,10 @@ worker_await(struct attempt *a)
 	(void)event_add(a->verdict, &tv);
 }
 
-/* Without a word of failure its program counts as started, and as ended. */
+/*
+ * Without a word of failure its program counts as started, and as ended: also
+ * when we killed it, for it may have been started just before.
+ */
 enum attempt_event
 worker_start_verdict(struct attempt *a)
 {

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,10 +20,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/xmalloc.h"
 #include "tests/unit/attempt_house.h"
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
+
+/* Long enough for the loop to come back after a fork, whatever else runs. */
+#define LATE_MS 500
 
 /* ---- tests -------------------------------------------------------------- */
 
@@ -77,6 +82,12 @@ has_exited(const void *arg)
 {
 	(void)arg;
 	return house.exits > 0;
+}
+
+static bool
+is_starting(const void *attempt)
+{
+	return ((const struct attempt *)attempt)->state == ATTEMPT_STARTING;
 }
 
 /* What the ledger knows when RUNNING was never committed: no process. */
@@ -282,6 +293,72 @@ test_not_started(void **state)
 	assert_non_null(strstr(a.text, "No such file"));
 	assert_int_equal(house.exits, 0);
 	house_end_and_assert("never_forked");
+}
+
+/* Of the attempt: its program is to say within so long that it runs. */
+static struct attempt *
+fork_worker(struct answer *a, int64_t within_ms)
+{
+	struct attempt *attempt = attempt_find(&house.sv, ATTEMPT);
+
+	house.sv.settings->config->limits[LIMIT_ready_deadline] = within_ms;
+	house_ask_worker(a, house.sv.generation);
+	house_run_until(is_starting, attempt, "the fork");
+	return attempt;
+}
+
+/*
+ * The supervisor comes late to the verdict, being stopped for a while, say. The
+ * program has run since, and left a process: it is none that was never forked.
+ */
+static void
+test_late_verdict(void **state)
+{
+	int64_t since = clock_monotonic_ms();
+	struct pollfd out = {.events = POLLIN};
+	struct answer a;
+
+	(void)state;
+	house_settings_make("orphan", "bin/agent");
+	house_prepare();
+	out.fd = fork_worker(&a, LATE_MS)->worker.output;
+	assert_int_equal(poll(&out, 1, DEADLINE_MS), 1);
+	while (clock_monotonic_ms() <= since + 2 * LATE_MS)
+		(void)poll(NULL, 0, 1);
+	house_await(&a);
+	assert_string_equal(a.word, "");
+	assert_int_equal(a.type, MSG_WORKER_SPAWNED);
+	house_run_until(has_exited, NULL, "WORKER_EXITED");
+	assert_int_equal(house.exit_code, 5);
+	assert_string_equal(
+	    "processes that its worker left run", finds_unrecorded());
+	house_end_and_assert("gone");
+	house_worker_forget(&a.worker);
+}
+
+/* It never says a word and is killed: it may have been started just before. */
+static void
+test_no_verdict(void **state)
+{
+	struct attempt *attempt;
+	struct answer a;
+	int silent[2];
+
+	(void)state;
+	house_prepare();
+	assert_int_equal(pipe2(silent, O_NONBLOCK | O_CLOEXEC), 0);
+	attempt = fork_worker(&a, LATE_MS);
+	assert_int_equal(dup3(silent[0], attempt->worker.status, O_CLOEXEC),
+	    attempt->worker.status);
+	house_await(&a);
+	assert_string_equal(a.word, "");
+	assert_int_equal(a.type, MSG_WORKER_SPAWNED);
+	house_run_until(has_exited, NULL, "WORKER_EXITED");
+	assert_int_equal(house.exit_code, SIGKILL);
+	house_end_and_assert("gone");
+	house_worker_forget(&a.worker);
+	(void)close(silent[0]);
+	(void)close(silent[1]);
 }
 
 static void
@@ -593,6 +670,8 @@ main(int argc, char *argv[])
 	    IN_HOUSE(test_config_unreadable),
 	    IN_HOUSE(test_no_route),
 	    IN_HOUSE(test_not_started),
+	    IN_HOUSE(test_late_verdict),
+	    IN_HOUSE(test_no_verdict),
 	    IN_HOUSE(test_mcpd_does_not_start),
 	    IN_HOUSE(test_rekey),
 	    IN_HOUSE(test_bridge_waits),
