@@ -52,7 +52,8 @@ pid_t identity_parent(pid_t pid);
  */
 int identity_descends(pid_t pid, pid_t ancestor);
 /*
- * Members of a group that are not zombies: 0 is a proof that none is left.
+ * Members of a group that are not zombies. It is looked at one by one: 0 is a
+ * proof that none is left only where none of them can have forked meanwhile.
  * -1 when it cannot be told. A group of 1 or less is refused (-1).
  */
 int identity_group_members(pid_t pgid);

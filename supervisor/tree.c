@@ -147,12 +147,6 @@ tree_look(const struct tree *tree)
 }
 
 bool
-tree_is_empty(const struct tree *tree)
-{
-	return tree_look(tree) == TREE_EMPTY;
-}
-
-bool
 tree_is_populated(const struct tree *tree)
 {
 	return tree_look(tree) == TREE_POPULATED;
@@ -186,6 +180,22 @@ group_is_known(struct tree *tree, int sig)
 		return true;
 	}
 	return sig == SIGKILL && tree->was_same && leader_left_orphans(tree);
+}
+
+/*
+ * A group is looked at process by process: one that was born behind the look,
+ * of one that died before it came to it, is missed. SIGKILL misses none, for
+ * the kernel gives it to a group at once and lets nobody fork who has it; so
+ * after it the look is true. Who finds nobody was not signalled by it.
+ */
+bool
+tree_is_empty(struct tree *tree)
+{
+	if (tree_look(tree) != TREE_EMPTY)
+		return false;
+	if (group_is_known(tree, SIGKILL))
+		(void)kill(-tree->leader.pgid, SIGKILL);
+	return tree_look(tree) == TREE_EMPTY;
 }
 
 /* False when there is nothing that may be signalled. */
@@ -259,13 +269,12 @@ static void
 tree_step(struct tree *tree)
 {
 	int64_t now = clock_monotonic_ms();
-	enum tree_look look = tree_look(tree);
 
 	if (tree->phase == TREE_AT_REST)
 		return;
-	if (look == TREE_EMPTY)
+	if (tree_is_empty(tree))
 		tree_finish(tree, TREE_GONE, "");
-	else if (look == TREE_UNCERTAIN && !tree->is_ours)
+	else if (tree_look(tree) == TREE_UNCERTAIN && !tree->is_ours)
 		tree_finish(tree, TREE_DOUBT,
 		    "it cannot be told whether its processes are gone");
 	else if (tree->phase == TREE_KILLED && now >= tree->give_up_at)

@@ -41,9 +41,10 @@ void tree_free(struct tree *tree);
 
 /*
  * Nothing of it lives; something does: looked at now, not remembered. Neither,
- * where that cannot be told.
+ * where that cannot be told. Before a group that may be signalled is called
+ * empty it is given a SIGKILL, and looked at once more.
  */
-bool tree_is_empty(const struct tree *tree);
+bool tree_is_empty(struct tree *tree);
 bool tree_is_populated(const struct tree *tree);
 /* SIGKILL, now; nobody waits for the proof. */
 void tree_kill(struct tree *tree);

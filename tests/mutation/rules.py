@@ -404,4 +404,17 @@ RULES = [
          before="\t\thear_reports(m->settle.attempt);\n",
          after="\t\t(void)m;\n",
          tests=["reports_first"]),
+    Rule(name="what a program says comes before the clock",
+         of="promise 5",
+         file="supervisor/attempt_worker.c",
+         before="\t} else if (verdict == 0 && (what & EV_TIMEOUT) != 0) {\n",
+         after="\t} else if ((what & EV_TIMEOUT) != 0) {\n"
+               "\t\t(void)snprintf(a->failure, sizeof(a->failure), \"late\");\n",
+         tests=["test_attempts"]),
+    Rule(name="a look is believed after a kill",
+         of="promise 5",
+         file="supervisor/tree.c",
+         before="\t\t(void)kill(-tree->leader.pgid, SIGKILL);\n",
+         after="\t\t(void)0;\n",
+         tests=["test_tree"]),
 ]

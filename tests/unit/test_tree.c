@@ -27,6 +27,7 @@
 
 #define DEADLINE_MS 10000
 #define CONFIRM_MS 5000
+#define RELAY_MOST 5000 /* each leaves a zombie, until the test reaps it */
 
 static struct event_base *base;
 
@@ -36,12 +37,14 @@ enum deed {
 	POLITE = 1 << 0,       /* the leader goes at SIGTERM */
 	WITH_MEMBER = 1 << 1,  /* a deaf process in its group */
 	WITH_ESCAPEE = 1 << 2, /* a deaf process in a session of its own */
-	LEADER_GOES = 1 << 3 /* the leader ends by itself once all are there */
+	LEADER_GOES = 1 << 3, /* the leader ends by itself once all are there */
+	WITH_RELAY = 1 << 4   /* one that forks the next and ends, and so on */
 };
 
 struct family {
 	pid_t leader, other; /* other: the member or the escapee */
 	struct identity identity;
+	int kin; /* WITH_RELAY: hangs up when none of them is left */
 };
 
 static _Noreturn void
@@ -59,11 +62,26 @@ on_term(int signal_number)
 	_exit(7);
 }
 
+/* At any moment one or two of it live, and none of them for long. */
+static _Noreturn void
+run_relay(void)
+{
+	int i;
+
+	for (i = 0; i < RELAY_MOST; i++) {
+		if (fork() != 0)
+			break;
+	}
+	_exit(0);
+}
+
 static pid_t
 make_other(unsigned int deeds)
 {
 	pid_t pid;
 
+	if ((deeds & WITH_RELAY) != 0 && fork() == 0)
+		run_relay();
 	if ((deeds & (WITH_MEMBER | WITH_ESCAPEE)) == 0)
 		return 0;
 	pid = fork();
@@ -100,10 +118,11 @@ family_make(unsigned int deeds, const char *cgroup)
 {
 	struct family f = {0};
 	struct error e;
-	int pair[2], cgroup_fd = -1, pidfd;
+	int pair[2], kin[2], cgroup_fd = -1, pidfd;
 	bool outside;
 
 	assert_int_equal(pipe(pair), 0);
+	assert_int_equal(pipe(kin), 0);
 	if (cgroup != NULL) {
 		cgroup_fd = open(cgroup, O_RDONLY | O_DIRECTORY);
 		assert_true(cgroup_fd != -1);
@@ -115,6 +134,10 @@ family_make(unsigned int deeds, const char *cgroup)
 		lead(deeds, pair[1]);
 	}
 	assert_false(outside);
+	f.kin = kin[0];
+	if ((deeds & WITH_RELAY) == 0)
+		(void)close(f.kin);
+	(void)close(kin[1]);
 	(void)close(pair[1]);
 	(void)close(pidfd);
 	if (cgroup_fd != -1)
@@ -280,6 +303,47 @@ test_zombie_leader(void **state)
 	assert_true(tree_is_empty(tree)); /* a zombie does not count */
 	(void)leader_reap(&f);
 	tree_free(tree);
+}
+
+static bool
+has_kin(const struct family *f)
+{
+	struct pollfd pfd = {.fd = f->kin, .events = POLLIN};
+
+	return poll(&pfd, 1, 0) == 0;
+}
+
+/* The members that a look lists are dead when it comes to them, each time. */
+static void
+test_relay(void **state)
+{
+	bool by_looking;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 6; i++) {
+		struct family f = family_make(LEADER_GOES | WITH_RELAY, NULL);
+		struct tree *tree = tree_of_child(base, &f.identity, NULL);
+		struct identity leader = f.identity;
+
+		leader_await(&f);
+		by_looking = i % 2 == 0;
+		if (by_looking)
+			while (!tree_is_empty(tree))
+				continue;
+		else
+			assert_int_equal(end_tree(tree, 60000).fate, TREE_GONE);
+		if (has_kin(&f)) {
+			(void)kill(-leader.pgid, SIGKILL);
+			fail_msg("it was gone, %s, and ran",
+			    by_looking ? "by a look" : "at its end");
+		}
+		(void)leader_reap(&f);
+		tree_free(tree);
+		(void)close(f.kin);
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			continue;
+	}
 }
 
 /* Whoever ends by itself was not signalled. */
@@ -528,6 +592,7 @@ main(void)
 	    cmocka_unit_test(test_deaf_leader),
 	    cmocka_unit_test(test_group_with_grandchild),
 	    cmocka_unit_test(test_zombie_leader),
+	    cmocka_unit_test(test_relay),
 	    cmocka_unit_test(test_whether_it_was_signalled),
 	    cmocka_unit_test(test_escapee_without_cgroup),
 	    cmocka_unit_test(test_hurried),
