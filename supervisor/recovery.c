@@ -238,6 +238,18 @@ is_a_workers(const struct supervisor *sv, const struct identity *leader)
 	return stat(path, &st) == -1 || st.st_uid == sv->worker_account.uid;
 }
 
+/*
+ * Both numbers are what the dispatcher says they are. Whom we start leads its
+ * own group and cannot leave it, so any other group is a stranger's: nobody in
+ * it may be signalled, and that nobody is in it proves nothing.
+ */
+static bool
+is_its_own_group(const struct identity *leader)
+{
+	return leader->pgid == leader->pid && leader->pgid > 1 &&
+	    leader->pgid != getpgrp();
+}
+
 /* dispatch.md 9: by the process recorded, and doubt means held. */
 static void
 judge_by_identity(struct recovery *r, const struct msg_identity_is *known)
@@ -247,7 +259,7 @@ judge_by_identity(struct recovery *r, const struct msg_identity_is *known)
 	if (known->pid == 0)
 		recovery_hold(
 		    r, "it was launched and its process was never recorded");
-	else if (leader.pgid <= 1 || leader.pgid == getpgrp())
+	else if (!is_its_own_group(&leader))
 		recovery_hold(
 		    r, "the group recorded is none that may be signalled");
 	else if (!is_a_workers(r->sv, &leader))
@@ -379,6 +391,8 @@ recovery_begin(struct supervisor *sv, const char *id, const struct reply_to *to,
 /*
  * Nobody has the leader's number and its group has members: these are most
  * likely its orphans, for the kernel gives that number to nobody meanwhile.
+ * That group has the leader's number whatever was recorded as its own: another
+ * one would have a person end strangers, or settle what runs.
  */
 static bool
 group_outlived(const struct identity *leader)
@@ -387,7 +401,7 @@ group_outlived(const struct identity *leader)
 	struct error e;
 
 	return identity_read(leader->pid, &now, &e) == -1 && e.code == ESRCH &&
-	    identity_group_members(leader->pgid) > 0;
+	    identity_group_members(leader->pid) > 0;
 }
 
 /* Its tree as it is here: RUNNING may not have reached the ledger. */

@@ -264,6 +264,80 @@ test_recorded_own_group(void **state)
 	assert_fate("held", "none that may be signalled");
 }
 
+/*
+ * The dispatcher names its own worker, and a group that is another's: neither
+ * is a group that is there signalled, nor does one that is not prove anything.
+ */
+static void
+test_recorded_group_of_another(void **state)
+{
+	pid_t pid = stranger_make(true), other = stranger_make(false);
+
+	(void)state;
+	earlier(ANOTHER_RUN, house.sv.boot_id, pid);
+	house.known.pgid = other;
+	assert_fate("held", "none that may be signalled");
+	assert_int_equal(identity_group_members(pid), 1);
+	assert_int_equal(identity_group_members(other), 1);
+	(void)kill(other, SIGKILL);
+	(void)waitpid(other, NULL, 0);
+	(void)kill(pid, SIGKILL);
+	(void)waitpid(pid, NULL, 0);
+	assert_fate("held", "none that may be signalled");
+}
+
+/* It has led its group and is gone; what it left there is not. */
+static pid_t
+orphan_make(void)
+{
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (pid == 0) {
+		(void)setsid();
+		if (fork() != 0)
+			_exit(0);
+		(void)!write(ready[1], "x", 1);
+		for (;;)
+			(void)pause();
+	}
+	(void)close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	(void)close(ready[0]);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	return pid;
+}
+
+static const char *
+finds(void)
+{
+	const char *found = recovery_finds(&house.sv, EARLIER, &house.known);
+
+	return found == NULL ? "nothing" : found;
+}
+
+/* A person would be told to end strangers, or nothing of what does run. */
+static void
+test_found_in_its_own_group(void **state)
+{
+	pid_t pid = orphan_make(), other = stranger_make(false);
+
+	(void)state;
+	earlier(ANOTHER_RUN, house.sv.boot_id, pid);
+	house.known.started_ticks = 1;
+	house.known.pgid = INT32_MAX; /* above any pid */
+	assert_string_equal(
+	    "its process group holds processes; end them first", finds());
+	(void)kill(-pid, SIGKILL);
+	(void)waitpid(-pid, NULL, 0);
+	house.known.pgid = other;
+	assert_string_equal("nothing", finds());
+	(void)kill(other, SIGKILL);
+}
+
 /* A new cgroup and one process in it. */
 static pid_t
 stranger_in(const char *cgroup)
@@ -474,6 +548,8 @@ main(int argc, char *argv[])
 	    IN_HOUSE(test_recorded_is_another),
 	    IN_HOUSE(test_recorded_of_another_user),
 	    IN_HOUSE(test_recorded_own_group),
+	    IN_HOUSE(test_recorded_group_of_another),
+	    IN_HOUSE(test_found_in_its_own_group),
 	    IN_HOUSE(test_recorded_cgroup),
 	    IN_HOUSE(test_recorded_cgroup_missing),
 	    IN_HOUSE(test_recorded_cgroup_elsewhere),
