@@ -154,6 +154,11 @@ worker_try(struct attempt *a, struct error *e)
 	const struct msg_spawn_worker *asked = &a->m->spawn_worker;
 	const struct config_route *route;
 
+	/* STOP_SERVING may come at any time; its bridge would find nobody. */
+	if (a->listener == NULL) {
+		(void)error_set(e, "its socket is not served any more");
+		return WORKER_NOT_STARTED;
+	}
 	if (asked->generation != a->sv->generation ||
 	    a->sv->config_unreadable) {
 		(void)error_set(e, "the configuration is another one by now");

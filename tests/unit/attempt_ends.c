@@ -159,7 +159,8 @@ static const peer_handler supervisor_handlers[MSG_COUNT] = {
     [MSG_SPAWN_MCPD] = on_spawn_mcpd,
     [MSG_SPAWN_WORKER] = on_spawn_worker,
     [MSG_END_TREE] = on_end_tree,
-    [MSG_DROP_DECLARATION] = on_drop_declaration};
+    [MSG_DROP_DECLARATION] = on_drop_declaration,
+    [MSG_STOP_SERVING] = on_stop_serving};
 static const struct peer_ops supervisor_ops = {.handlers = supervisor_handlers};
 static const peer_handler dispatcher_handlers[MSG_COUNT] = {
     [MSG_WORKER_EXITED] = on_exited, [MSG_MCPD_EXITED] = on_mcpd_exited};

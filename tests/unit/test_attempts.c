@@ -585,6 +585,105 @@ test_drop_declaration(void **state)
 	house_worker_forget(&w);
 }
 
+static void
+stop_serving(void)
+{
+	struct msg m = {.type = MSG_STOP_SERVING};
+	struct answer a;
+
+	m.stop_serving.attempt = ATTEMPT;
+	house_ask(&a, &m);
+	house_await(&a);
+	assert_int_equal(a.type, MSG_DONE);
+}
+
+/* Its bridge would find no socket: no worker is started of it any more. */
+static void
+test_not_served_before_start(void **state)
+{
+	struct answer a;
+
+	(void)state;
+	house_prepare();
+	stop_serving();
+	house_ask_worker(&a, house.sv.generation);
+	house_await(&a);
+	assert_string_equal(a.word, "not_started");
+	assert_non_null(strstr(a.text, "not served"));
+	assert_true(house_no_children(NULL)); /* not even forked */
+	house_end_and_assert("never_forked");
+}
+
+/* The next mcpd, which is ready at once. */
+static void
+another_mcpd(void)
+{
+	struct answer a;
+
+	house_ask_mcpd(&a, ATTEMPT);
+	house_settle();
+	attempt_mcpd_ready(&house.sv, ATTEMPT);
+	house_await(&a);
+	assert_int_equal(a.type, MSG_DONE);
+}
+
+/* While its mcpd is not ready, and before a worker is asked for. */
+static void
+test_not_served_while_prepared(void **state)
+{
+	struct answer a, b;
+
+	(void)state;
+	house_ask_mcpd(&a, ATTEMPT);
+	stop_serving();
+	attempt_mcpd_ready(&house.sv, ATTEMPT);
+	house_await(&a);
+	assert_int_equal(a.type, MSG_DONE);
+	house_ask_worker(&b, house.sv.generation);
+	house_await(&b);
+	assert_string_equal(b.word, "not_started");
+	house_end_and_assert("never_forked");
+}
+
+/* Between the fork and the word that its program runs, and from then on. */
+static void
+test_not_served_while_starting(void **state)
+{
+	struct answer a;
+
+	(void)state;
+	house_prepare();
+	house_ask_worker(&a, house.sv.generation);
+	stop_serving();
+	house_await(&a);
+	assert_int_equal(a.type, MSG_WORKER_SPAWNED);
+	house_mcpd_ends();
+	another_mcpd();
+	stop_serving();
+	house_end_and_assert("gone");
+	house_worker_forget(&a.worker);
+}
+
+/* What waits goes with the socket; the next mcpd has nobody to serve. */
+static void
+test_not_served_while_a_bridge_waits(void **state)
+{
+	struct msg_worker_spawned w;
+
+	(void)state;
+	house_settings_make("bridge", "bin/agent");
+	house_prepare();
+	house_mcpd_ends();
+	w = house_start_worker();
+	house_settle();
+	stop_serving();
+	another_mcpd();
+	house_settle();
+	assert_int_equal(house.stream, -1);
+	house_end_and_assert("gone");
+	house_worker_forget(&w);
+}
+
 /* Its pipes are gone; a successor ends it and can start nothing of it. */
 static void
 test_dispatcher_gone(void **state)
@@ -679,6 +778,10 @@ main(int argc, char *argv[])
 	    IN_HOUSE(test_bridges_are_counted),
 	    IN_HOUSE(test_stranger),
 	    IN_HOUSE(test_drop_declaration),
+	    IN_HOUSE(test_not_served_before_start),
+	    IN_HOUSE(test_not_served_while_prepared),
+	    IN_HOUSE(test_not_served_while_starting),
+	    IN_HOUSE(test_not_served_while_a_bridge_waits),
 	    IN_HOUSE(test_dispatcher_gone),
 	    IN_HOUSE(test_dispatcher_gone_before_start),
 	    IN_HOUSE(test_bad_ids),
