@@ -11,6 +11,8 @@
 #include "supervisor/control.h"
 #include "supervisor/past.h"
 
+struct settlement;
+
 struct client {
 	TAILQ_ENTRY(client) entry;
 	struct supervisor *sv;
@@ -30,6 +32,7 @@ struct client {
 	struct {
 		char attempt[ATTEMPT_ID_LEN + 1], nonce[33];
 	} settles;
+	struct settlement *settlement; /* that QUERY is of; NULL: none */
 	/* The attempt whose end it is told of; "": none. */
 	char awaits[ATTEMPT_ID_LEN + 1];
 	const struct child *restarts;

@@ -16,13 +16,15 @@ struct command_request {
 };
 
 /*
- * Put M to the ledger for CLIENT, which waits. ANSWERED gets the reply (with
- * CLIENT as its argument) and calls command_forget(). A ledger that is not
- * there, or does not answer in CONTROL_QUERY_MS, is told to the client as
- * OVERDUE (a constant); the request itself then stands.
+ * Put M to the ledger for CLIENT, which waits. ANSWERED gets the reply, with
+ * ARG: CLIENT, which is then not told when it has gone, or what is to hear the
+ * reply all the same (a settlement). It calls command_forget(). A ledger that
+ * is not there, or does not answer in CONTROL_QUERY_MS, is told to the client
+ * as OVERDUE (a constant); the request itself then stands. False: it was not
+ * asked, and CLIENT was told.
  */
-void command_ask_ledger(struct client *client, struct msg *m,
-    peer_answer answered, const char *overdue);
+bool command_ask_ledger(struct client *client, struct msg *m,
+    peer_answer answered, void *arg, const char *overdue);
 /* FAILED of the ledger, told to the client. */
 void command_failed(struct client *client, const struct msg_failed *failed);
 
@@ -33,5 +35,7 @@ void run_discard(struct client *client, const struct command_request *r);
 void run_resolve(struct client *client, const struct command_request *r);
 void run_settle(struct client *client, const struct command_request *r);
 void run_token(struct client *client, const struct command_request *r);
+/* Its client does not wait any more; the answer is heard all the same. */
+void settlement_forget(struct settlement *s);
 
 #endif

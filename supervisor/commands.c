@@ -25,8 +25,11 @@ command_forget(struct client *client)
 {
 	struct child *ledger = client->sv->children[ROLE_LEDGER];
 
-	if (client->query != 0)
+	if (client->settlement != NULL)
+		settlement_forget(client->settlement);
+	else if (client->query != 0)
 		peer_forget(ledger->peer, client->query);
+	client->settlement = NULL;
 	client->query = 0;
 	client->restarts = NULL;
 	client->will_follow = false;
@@ -138,9 +141,9 @@ on_overdue(evutil_socket_t fd, short what, void *arg)
 }
 
 /* A ledger that is not there is not waited for. */
-void
+bool
 command_ask_ledger(struct client *client, struct msg *m, peer_answer answered,
-    const char *overdue)
+    void *arg, const char *overdue)
 {
 	const struct timeval tv = {
 	    CONTROL_QUERY_MS / 1000, CONTROL_QUERY_MS % 1000 * 1000};
@@ -151,15 +154,16 @@ command_ask_ledger(struct client *client, struct msg *m, peer_answer answered,
 	    peer_room(ledger->peer) == 0) {
 		client->overdue = LEDGER_SILENT;
 		ledger_silent(client);
-		return;
+		return false;
 	}
 	client_waits(client);
 	client->patience = evtimer_new(client->sv->base, on_overdue, client);
 	if (client->patience == NULL)
 		fatalx("control socket: no event");
 	(void)evtimer_add(client->patience, &tv);
-	client->query = peer_request(ledger->peer, m, answered, client);
+	client->query = peer_request(ledger->peer, m, answered, arg);
 	watchdog_stir(client->sv);
+	return true;
 }
 
 static void
@@ -171,7 +175,8 @@ ledger_query(
 	m.query.what = what;
 	m.query.event_id = r->event;
 	m.query.count = r->count;
-	command_ask_ledger(client, &m, query_answered, LEDGER_SILENT);
+	(void)command_ask_ledger(
+	    client, &m, query_answered, client, LEDGER_SILENT);
 }
 
 static void

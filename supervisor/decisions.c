@@ -10,6 +10,7 @@
 
 #include "common/log.h"
 #include "common/text.h"
+#include "common/xmalloc.h"
 #include "supervisor/command.h"
 
 #define NONCE_LEN 32
@@ -232,7 +233,7 @@ run_redispatch(struct client *client, const struct command_request *r)
 	m.redispatch.by = by;
 	m.redispatch.event_id = r->event;
 	client->will_follow = r->follow;
-	command_ask_ledger(client, &m, on_decided, OVERDUE);
+	(void)command_ask_ledger(client, &m, on_decided, client, OVERDUE);
 }
 
 void
@@ -246,7 +247,7 @@ run_discard(struct client *client, const struct command_request *r)
 	m.discard.nonce = r->nonce.bytes;
 	m.discard.by = by;
 	m.discard.event_id = r->event;
-	command_ask_ledger(client, &m, on_decided, OVERDUE);
+	(void)command_ask_ledger(client, &m, on_decided, client, OVERDUE);
 }
 
 /* ---- of a message -------------------------------------------------------- */
@@ -295,23 +296,37 @@ run_resolve(struct client *client, const struct command_request *r)
 	m.resolve.intent_id = r->intent;
 	m.resolve.resolution = words[i];
 	m.resolve.receipt_id = r->receipt;
-	command_ask_ledger(client, &m, on_resolved, OVERDUE);
+	(void)command_ask_ledger(client, &m, on_resolved, client, OVERDUE);
 }
 
 /* ---- of an attempt that nobody can prove gone ---------------------------- */
 
-static void
-on_attempt_settled(struct peer *peer, struct msg *reply, void *arg)
-{
-	struct client *client = arg;
+/*
+ * A SETTLE from its asking to its answer, which is ours whoever waits: what the
+ * ledger then has as over is let go here, or would be held for the rest of the
+ * run. It is freed by the answer; there is one, for the ledger's successor is
+ * asked again, unless the run ends before.
+ */
+struct settlement {
+	struct supervisor *sv;
+	struct client *client; /* NULL: nobody waits any more */
 	char attempt[ATTEMPT_ID_LEN + 1];
+};
+
+void
+settlement_forget(struct settlement *s)
+{
+	s->client = NULL;
+}
+
+static void
+settlement_tell(struct client *client, const char *attempt, struct msg *reply)
+{
 	struct buffer b = {0};
 
-	(void)peer;
-	memcpy(attempt, client->settles.attempt, sizeof(attempt));
+	client->settlement = NULL;
 	if (!query_went_well(client, reply))
 		return;
-	attempts_settled(client->sv, attempt);
 	buffer_printf(&b,
 	    "{\"attempt_id\":\"%s\",\"task_id\":%lld,\"unknown\":%lld}",
 	    attempt, (long long)reply->attempt_settled.task_id,
@@ -320,18 +335,37 @@ on_attempt_settled(struct peer *peer, struct msg *reply, void *arg)
 	buffer_free(&b);
 }
 
+static void
+on_attempt_settled(struct peer *peer, struct msg *reply, void *arg)
+{
+	struct settlement *s = arg;
+
+	(void)peer;
+	if (reply->type != MSG_FAILED)
+		attempts_settled(s->sv, s->attempt);
+	if (s->client != NULL)
+		settlement_tell(s->client, s->attempt, reply);
+	free(s);
+}
+
 /* Nothing provable runs: what the person says of the rest counts. */
 static void
 settle_ask(struct client *client)
 {
+	struct settlement *s = xcalloc(1, sizeof(*s));
 	struct msg m = {.type = MSG_SETTLE};
 	char by[BY_SIZE];
 
 	decider(client, by);
+	s->sv = client->sv;
+	s->client = client;
+	memcpy(s->attempt, client->settles.attempt, sizeof(s->attempt));
+	client->settlement = s;
 	m.settle.nonce = client->settles.nonce;
 	m.settle.by = by;
-	m.settle.attempt = client->settles.attempt;
-	command_ask_ledger(client, &m, on_attempt_settled, OVERDUE);
+	m.settle.attempt = s->attempt;
+	if (!command_ask_ledger(client, &m, on_attempt_settled, s, OVERDUE))
+		free(s);
 }
 
 /*
@@ -364,10 +398,15 @@ on_identity_known(struct peer *peer, struct msg *reply, void *arg)
 		return;
 	}
 	fault = settle_fault(client->sv, attempt, &reply->identity_is);
-	if (fault != NULL)
+	if (fault != NULL) {
 		client_refuse(client, "failed", "%s: %s", attempt, fault);
-	else
-		settle_ask(client);
+		return;
+	}
+	/* Settled before, and its answer met it in another state here. */
+	if (strcmp(reply->identity_is.state, "ended") == 0 &&
+	    attempts_fate(client->sv, attempt) == FATE_HELD)
+		attempts_settled(client->sv, attempt);
+	settle_ask(client);
 }
 
 void
@@ -392,8 +431,8 @@ run_settle(struct client *client, const struct command_request *r)
 	(void)snprintf(client->settles.nonce, sizeof(client->settles.nonce),
 	    "%s", r->nonce.bytes);
 	m.identity.attempt = client->settles.attempt;
-	command_ask_ledger(
-	    client, &m, on_identity_known, "no answer yet; nothing is decided");
+	(void)command_ask_ledger(client, &m, on_identity_known, client,
+	    "no answer yet; nothing is decided");
 }
 
 /* ---- of a running task --------------------------------------------------- */
@@ -434,6 +473,7 @@ run_token(struct client *client, const struct command_request *r)
 		    "token: on a connection of its own, please");
 	} else {
 		m.take_over.attempt = r->attempt.bytes;
-		command_ask_ledger(client, &m, token_answered, OVERDUE);
+		(void)command_ask_ledger(
+		    client, &m, token_answered, client, OVERDUE);
 	}
 }

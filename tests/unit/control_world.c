@@ -283,6 +283,7 @@ on_identity(struct peer *peer, struct msg *m, void *arg)
 	answer.identity_is.found =
 	    strcmp(m->identity.attempt, WORLD_ATTEMPT) == 0;
 	answer.identity_is.run_id = world.run_id;
+	answer.identity_is.state = world.known_state;
 	decision_answer(peer, m, &answer);
 }
 
@@ -294,7 +295,11 @@ on_settle(struct peer *peer, struct msg *m, void *arg)
 	(void)arg;
 	decision_keep(m->settle.nonce, m->settle.by, 0);
 	answer.attempt_settled = (struct msg_attempt_settled){9, 2};
+	if (world.refuses_settle != NULL)
+		world.refuses = world.refuses_settle;
 	decision_answer(peer, m, &answer);
+	if (world.refuses_settle != NULL)
+		world.refuses = NULL;
 }
 
 static peer_handler ledger_handlers[MSG_COUNT];

@@ -20,6 +20,7 @@ struct world {
 	enum fate fate;              /* of any attempt */
 	bool was_had;                /* by this run; */
 	const char *run_id;          /* what the ledger says of whose it is */
+	const char *known_state;     /* and of its state */
 	bool is_known, was_signaled; /* what is left of that attempt */
 	pid_t client;                /* who connects; 0: this very process */
 	char dir[64];
@@ -34,8 +35,9 @@ struct world {
 		int64_t id, receipt;
 	} decision;
 	struct msg_decided decided;
-	const char *refuses; /* FAILED refused, with this text */
-	const char *runs;    /* what is found of an attempt; NULL: nothing */
+	const char *refuses;        /* FAILED refused, with this text */
+	const char *refuses_settle; /* SETTLE alone */
+	const char *runs; /* what is found of an attempt; NULL: nothing */
 	int let_go;
 };
 extern struct world world;

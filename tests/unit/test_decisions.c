@@ -254,6 +254,99 @@ test_a_held_attempt_is_settled(void **arg)
 	(void)close(fd);
 }
 
+/* The ledger has SETTLE and has said nothing in time. */
+static int
+settle_is_overdue(void)
+{
+	struct msg known = {.type = MSG_IDENTITY_IS};
+	int fd = greeted();
+
+	world.fate = FATE_HELD;
+	world.ledger_answers = false;
+	say(fd, SETTLE "\n");
+	settle();
+	known.identity_is.found = true;
+	peer_reply(&world.late, &known);
+	settle();
+	assert_int_equal(world.asked, 1);
+	assert_says(read_line(fd), "it may be decided all the same");
+	return fd;
+}
+
+static void
+settled_is_said(void)
+{
+	struct msg m = {.type = MSG_ATTEMPT_SETTLED};
+
+	assert_int_equal(world.let_go, 0);
+	m.attempt_settled = (struct msg_attempt_settled){9, 2};
+	peer_reply(&world.late, &m);
+	settle();
+}
+
+/* The decision is made: nobody else would ever let it go in this run. */
+static void
+test_a_settlement_is_heard_when_nobody_waits(void **arg)
+{
+	(void)arg;
+	(void)close(settle_is_overdue());
+	settle();
+	settled_is_said();
+	assert_int_equal(world.let_go, 1);
+}
+
+/* Whoever was told that no answer came is not told of it any more. */
+static void
+test_a_settlement_is_heard_late(void **arg)
+{
+	int fd = settle_is_overdue();
+
+	(void)arg;
+	settled_is_said();
+	assert_int_equal(world.let_go, 1);
+	world.ledger_answers = true;
+	world.fate = FATE_OPEN;
+	assert_says(ask(fd, SETTLE), "is not held: it ends by itself");
+	(void)close(fd);
+}
+
+/* Nor is it let go by a refusal, and nobody is there to be told that. */
+static void
+test_a_refusal_is_heard_when_nobody_waits(void **arg)
+{
+	(void)arg;
+	(void)close(settle_is_overdue());
+	settle();
+	peer_fail(&world.late, "refused", 0, "no");
+	settle();
+	assert_int_equal(world.let_go, 0);
+}
+
+/*
+ * The ledger has it as over, and this run still as held: it was settled, and
+ * the answer has not come here. Whoever asks again is heard.
+ */
+static void
+test_what_has_ended_is_let_go(void **arg)
+{
+	int fd = greeted();
+
+	(void)arg;
+	world.fate = FATE_HELD;
+	world.known_state = "ended";
+	world.refuses_settle = "has ended already";
+	assert_says(ask(fd, SETTLE), "has ended already");
+	assert_int_equal(world.let_go, 1);
+	world.fate = FATE_GONE;
+	assert_says(ask(fd, SETTLE), "has ended already");
+	assert_int_equal(world.let_go, 1);
+	world.fate = FATE_HELD;
+	world.runs = "its worker's process runs";
+	assert_says(ask(fd, SETTLE), "its worker's process runs");
+	assert_int_equal(world.let_go, 1);
+	(void)close(fd);
+}
+
 /*
  * Of this run, and not here yet: its LAUNCH is written, its mcpd not asked for.
  * What this run has had and cannot end is held like any other.
@@ -337,6 +430,10 @@ main(void)
 	    TEST(test_an_answer_that_does_not_come),
 	    TEST(test_a_message_is_resolved),
 	    TEST(test_a_held_attempt_is_settled),
+	    TEST(test_a_settlement_is_heard_when_nobody_waits),
+	    TEST(test_a_settlement_is_heard_late),
+	    TEST(test_a_refusal_is_heard_when_nobody_waits),
+	    TEST(test_what_has_ended_is_let_go),
 	    TEST(test_what_is_being_launched_is_not_held),
 	    TEST(test_what_is_launched_meanwhile_is_not_held),
 	    TEST(test_half_a_settlement_is_none),
