@@ -64,6 +64,9 @@ handle_running(struct ledger *l, const struct request *q, struct answer *a)
 	char sources[MACHINE_SOURCES_SIZE];
 	int n;
 
+	if (m->pgid != m->pid)
+		return answer_fail(
+		    a, "refused", "RUNNING: its group is not its own");
 	machine_sources(&attempt_machine, "running", BY_MACHINE, sources);
 	n = sql_run(l, STMT_ATTEMPT_RUNNING,
 	    WITH(v_text(m->attempt), v_text(l->now), v_int(m->pid),

@@ -84,10 +84,12 @@ MODEL_SAY(take_over)
 
 MODEL_SAY(running)
 {
+	int64_t pid = dice_once(dice, 8) ? 78 : 77;
+
 	s->m.running = (struct msg_running){
 	    .attempt = some_attempt_id(w, dice, "launching"),
-	    .pid = dice_once(dice, 8) ? 78 : 77,
-	    .pgid = 77,
+	    .pid = pid,
+	    .pgid = dice_once(dice, 16) ? 79 : pid,
 	    .started_ticks = 4711,
 	    .session_id = "s"};
 }

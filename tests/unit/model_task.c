@@ -407,6 +407,10 @@ MODEL_HANDLER(running)
 	const struct msg_running *r = &m->running;
 	struct model_attempt *at = model_attempt(w, r->attempt);
 
+	if (r->pgid != r->pid) {
+		due_failed(a, "refused");
+		return;
+	}
 	if (at == NULL) {
 		due_failed(a, "not_found");
 		return;

@@ -50,6 +50,28 @@ a_launch_is_not_repeated_once_it_runs(void **state)
 	launch_fails(f, 101, ATT_1, "refused");
 }
 
+/* A group that it does not lead is another's: nobody may be sent there. */
+static void
+a_group_that_is_not_its_own_is_refused(void **state)
+{
+	struct msg m = {.type = MSG_RUNNING};
+	struct fixture *f = *state;
+
+	admit_new(f, 101, "k");
+	(void)launch(f, 101, ATT_1);
+	m.running = (struct msg_running){.attempt = ATT_1,
+	    .pid = 4242,
+	    .pgid = 4243,
+	    .started_ticks = 4711,
+	    .session_id = "s"};
+	assert_failed(fixture_ask(f, &m, ROLE_DISPATCHER, ""), "refused");
+	assert_string_equal(
+	    "launching", sql_get(f, "SELECT state FROM attempts"));
+	run_attempt(f, ATT_1, 4242);
+	assert_string_equal(
+	    "running", sql_get(f, "SELECT state FROM attempts"));
+}
+
 static struct msg *
 rekey(struct fixture *f, const char *attempt)
 {
@@ -343,6 +365,7 @@ main(void)
 	    TEST(a_held_tree_is_a_line),
 	    TEST(a_repeated_launch_rekeys),
 	    TEST(a_launch_is_not_repeated_once_it_runs),
+	    TEST(a_group_that_is_not_its_own_is_refused),
 	    TEST(the_last_rekey_wins),
 	    TEST(only_a_live_task_is_rekeyed),
 	    TEST(a_task_taken_over_is_not_rekeyed),
