@@ -27,6 +27,7 @@ static const struct {
 	const char *name;
 	int error;
 } errors[] = {
+    {"EPERM", EPERM},
     {"ENOSPC", ENOSPC},
     {"EIO", EIO},
     {"ENOMEM", ENOMEM},

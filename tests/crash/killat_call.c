@@ -85,6 +85,7 @@ static const struct call_row rows[] = {
     ROW(pread64, CLASS_READ, true, A_BUFFER, 0),
     ROW(recvfrom, CLASS_READ, true, A_BUFFER, 0),
     ROW(recvmsg, CLASS_READ, true, A_MSGHDR, 0),
+    ROW(kill, 0, false, NO_BYTES, 0), /* of no class: by its name */
     ROW(mmap, CLASS_ALLOC, false, NO_BYTES, 0),
     ROW(mremap, CLASS_ALLOC, false, NO_BYTES, 0),
     ROW(brk, CLASS_ALLOC, false, NO_BYTES, 0),

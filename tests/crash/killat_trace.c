@@ -282,7 +282,7 @@ on_entry(struct task *t, const struct __ptrace_syscall_info *info)
 
 	t->call = call_of(info->entry.nr, info->entry.args);
 	classes = call_classes(&t->call);
-	if (t->actor == NULL || classes == 0)
+	if (t->actor == NULL || t->call.row == NULL)
 		return;
 	for (i = 0; i < CLASSES; i++) {
 		if ((classes & (1u << i)) != 0)

@@ -139,6 +139,38 @@ def test_its_directories_stay(make_connector, end):
                      what="the removal")
 
 
+def test_a_settlement_that_nobody_waits_for(make_killat, make_connector):
+    """Of this run, which cannot signal it: the ledger settles it when whoever
+    said so has gone, and it is let go all the same.
+    """
+    follower = make_killat("later:fail=EPERM@connectd:kill:1+",
+                           "later:hold@connectd-ledger:tx~local:")
+    connector = stories.begin(
+        make_connector, cgroups=False, limits=LIMITS, follower=follower,
+        script={"default": ["get", "ack", "grandchild", "linger"]})
+    connector.sim.mention()
+    child = grandchild_of(connector)
+    attempt = connector.query("SELECT id FROM attempts")[0]["id"]
+    worker = connector.roles()["worker"][0]
+    follower.arm(1)
+    try:
+        processes.send_signal(worker, signal.SIGKILL)
+        harness.wait_for(lambda: held(connector) == "1", what="the hold")
+        assert all(are_there(connector, attempt))
+    finally:
+        end_process(child)
+    follower.arm(2)
+    done = connector.connectctl("settle", attempt, "--gone")
+    assert done.returncode != 0 and "no answer yet" in done.stderr, done
+    follower.wait(what="hold")
+    follower.go(2)
+    harness.wait_for(lambda: ends(connector) == ENDED, what="its end")
+    harness.wait_for(lambda: not any(are_there(connector, attempt)),
+                     what="the removal")
+    assert processes.read_process(worker.pid) is None
+    assert not held(connector)
+
+
 def test_a_removal_keeps_no_stream_open(make_killat, make_connector):
     """It may outlive connectd, whose lines end with it nevertheless."""
     follower = make_killat("hold@connectd/fork:unlinkat:1")
