@@ -193,7 +193,9 @@ def test_a_long_pause_of_a_listing(make_connector):
     notice, = stories.notices(evidence, event_id)
     assert notice["state"] == "indeterminate"
     assert notice["reconcile_failures"] == LISTINGS_MOST
-    assert connector.sim.wait("hits", 1, fault=fault) == LISTINGS_MOST
+    # The one that the kill cut off may have been asked and not been counted.
+    asked = connector.sim.wait("hits", LISTINGS_MOST, fault=fault)
+    assert asked in (LISTINGS_MOST, LISTINGS_MOST + 1)
     assert len(connector.sim.log(ASKED["comment"])) == 1
 
 

@@ -286,9 +286,10 @@ def test_nobody_recorded_and_a_launcher(make_killat, make_connector):
     connector.wait_end()
     attempt, = connector.query("SELECT * FROM attempts")
     assert (attempt["state"], attempt["pid"]) == ("launching", None)
-    worker, = [p for p in processes.find_belonging(
-        str(connector.folder.path), connector.folder.marker)
-        if p.comm == "claude"]
+    worker, = harness.wait_for(
+        lambda: [p for p in processes.find_belonging(
+            str(connector.folder.path), connector.folder.marker)
+            if p.comm == "claude"], what="the launcher's exec")
     connector.follower = None
     connector.start()
     try:
