@@ -213,8 +213,8 @@ attempts_init(struct supervisor *sv, struct error *e)
 {
 	if (check_walls(sv, e) == -1)
 		return -1;
-	attempts.sessions = sessions_open(
-	    &sv->paths, &sv->worker_account, sv->is_root, sv->boot_id, e);
+	attempts.sessions = sessions_open(&sv->paths, sv->state_dir,
+	    &sv->worker_account, sv->is_root, sv->boot_id, e);
 	if (attempts.sessions == NULL)
 		return -1;
 	sessions_collect(attempts.sessions);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/digest.h"
 #include "common/log.h"
 #include "common/xmalloc.h"
 #include "supervisor/become.h"
@@ -84,10 +85,26 @@ root_open(struct sessions *s, struct error *e)
 	return 0;
 }
 
-static int
-sessions_fill(struct sessions *s, const struct paths *paths, struct error *e)
+/*
+ * Lock and ledger are of a state directory, the run-time directory is of a
+ * profile: in a part of its own nobody takes another's living for leavings.
+ */
+static char *
+root_path(const struct paths *paths, const char *state_dir)
 {
-	(void)xasprintf(&s->root, "%s/s", paths->runtime_dir);
+	char digest[DIGEST_HEX_SIZE], *path;
+
+	digest_sha256_hex(state_dir, strlen(state_dir), digest);
+	(void)xasprintf(&path, "%s/" SESSION_ROOT_PREFIX "%.*s",
+	    paths->runtime_dir, SESSION_ROOT_DIGITS, digest);
+	return path;
+}
+
+static int
+sessions_fill(struct sessions *s, const struct paths *paths,
+    const char *state_dir, struct error *e)
+{
+	s->root = root_path(paths, state_dir);
 	s->cache = xstrdup(paths->cache_dir);
 	if (strlen(s->root) + 1 + SESSION_NAME_LEN + sizeof("/" SOCKET_NAME) -
 		1 >
@@ -115,8 +132,9 @@ boot_set(struct sessions *s, const char *boot_id)
 }
 
 struct sessions *
-sessions_open(const struct paths *paths, const struct account *account,
-    bool is_root, const char boot_id[static BOOT_ID_LEN + 1], struct error *e)
+sessions_open(const struct paths *paths, const char *state_dir,
+    const struct account *account, bool is_root,
+    const char boot_id[static BOOT_ID_LEN + 1], struct error *e)
 {
 	struct sessions *s = xcalloc(1, sizeof(*s));
 
@@ -124,7 +142,7 @@ sessions_open(const struct paths *paths, const struct account *account,
 	s->is_root = is_root;
 	s->root_fd = s->cache_fd = -1;
 	boot_set(s, boot_id);
-	if (sessions_fill(s, paths, e) == 0)
+	if (sessions_fill(s, paths, state_dir, e) == 0)
 		return s;
 	sessions_close(s);
 	return NULL;

@@ -7,12 +7,19 @@
  * its name, so that a socket's path stays short; the other "connectd-", eight
  * digits of the boot id, "-" and the same twelve, so that what no process of
  * this boot can be using is known by its name.
+ *
+ * Session directories lie in one that is the instance's, called "s-" and eight
+ * digits of its state directory's SHA-256: when a profile's account, agent or
+ * state directory is changed, another instance gets the same run-time
+ * directory, and its ledger does not know whose processes live still.
  */
 #ifndef SUPERVISOR_SESSION_H
 #define SUPERVISOR_SESSION_H
 
 #include "supervisor/supervisor.h"
 
+#define SESSION_ROOT_PREFIX "s-"
+#define SESSION_ROOT_DIGITS 8 /* of the state directory's SHA-256 */
 #define SESSION_NAME_LEN 12
 #define SESSION_BOOT_LEN 8
 #define SESSION_TEMP_PREFIX "connectd-"
@@ -23,9 +30,9 @@
 /* Of a session, or of the temp directory of one. */
 typedef char session_name[SESSION_TEMP_LEN + 1];
 
-/* Where all sessions of a run are. */
+/* Where all sessions of an instance are. */
 struct sessions {
-	char *root;   /* <runtime_dir>/s */
+	char *root;   /* <runtime_dir>/s-<digits> */
 	int root_fd;  /* O_PATH */
 	char *cache;  /* of the temp directories */
 	int cache_fd; /* O_PATH */
@@ -44,18 +51,20 @@ struct session {
 
 /*
  * Make or check the directories above all sessions, and that the worker's
- * account can enter them. ACCOUNT is borrowed for the life of the result.
+ * account can enter them. STATE_DIR, an absolute path, is the instance's.
+ * ACCOUNT is borrowed for the life of the result.
  */
-struct sessions *sessions_open(const struct paths *paths,
+struct sessions *sessions_open(const struct paths *paths, const char *state_dir,
     const struct account *account, bool is_root,
     const char boot_id[static BOOT_ID_LEN + 1], struct error *e);
 void sessions_close(struct sessions *s);
 /*
- * What an earlier run left, before this one makes any: every session directory
- * with its temp directory, and each temp directory of the worker's account
- * that is of another boot. It is removed at once, by sessions_sweep(), when the
- * attempts of earlier runs are known to be over but for those held meanwhile
- * (dispatch.md 9 and trap 17): a process that runs still may be using those.
+ * What an earlier run of this instance left, before this one makes any: every
+ * session directory with its temp directory, and each temp directory of the
+ * worker's account that is of another boot. It is removed at once, by
+ * sessions_sweep(), when the attempts of earlier runs are known to be over but
+ * for those held meanwhile (dispatch.md 9 and trap 17): a process that runs
+ * still may be using those.
  */
 void sessions_collect(struct sessions *s);
 void sessions_sweep(struct sessions *s);

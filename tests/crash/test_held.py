@@ -2,6 +2,8 @@
 dies beside it (dispatch.md 9).
 """
 
+import contextlib
+import copy
 import ctypes
 import os
 import pathlib
@@ -96,7 +98,7 @@ def test_a_ledger_that_dies_while_it_is_asked_who_lives(
 
 def directories(connector, attempt):
     """An attempt's session directory and its temp directory, by its id."""
-    return [connector.run_dir / "s" / attempt[4:16],
+    return [connector.sessions / attempt[4:16],
             pathlib.Path(leaks.worker_folder(attempt))]
 
 
@@ -170,6 +172,84 @@ def test_a_settlement_that_nobody_waits_for(make_killat, make_connector):
     assert processes.read_process(worker.pid) is None
     assert not held(connector)
 
+
+# ---- another instance in the same run-time directory -----------------------
+
+OTHER_AGENT = 52007413
+
+
+def choose_agent(connector):
+    """Another person of the same profile."""
+    connector.sim.world({
+        "people": [{"id": OTHER_AGENT, "name": "Other", "agent": True}],
+        "projects": [{"id": harness.PROJECT, "members": [
+            harness.OPERATOR, harness.AGENT, OTHER_AGENT]}],
+        "clients": [{"client_id": "other-client", "scope": "full",
+                     "secret": "not-a-real-secret",
+                     "person_id": OTHER_AGENT}]})
+    connector.config["agent"]["person_id"] = OTHER_AGENT
+    connector.write_config()
+    connector.write_credentials(client_id="other-client")
+    return connector.state_dir.with_name("999-%d" % OTHER_AGENT)
+
+
+def choose_state(connector):
+    """The same agent with a state of its own elsewhere."""
+    home = connector.folder.make("other")
+    connector.environ["XDG_STATE_HOME"] = str(home)
+    return home / connector.state_dir.relative_to(connector.xdg_state)
+
+
+@contextlib.contextmanager
+def another_instance(connector, choose):
+    """What is started meanwhile has another lock and another ledger."""
+    before = {name: copy.deepcopy(getattr(connector, name))
+              for name in ("config", "environ", "state_dir")}
+    connector.state_dir = choose(connector)
+    try:
+        yield
+    finally:
+        vars(connector).update(before)
+        connector.write_config()
+        connector.write_credentials()
+
+
+def is_swept(connector):
+    """What was left is gone, and so is who removes it."""
+    return not any(are_there(connector, OF_NOBODY)) and not any(
+        process.comm == "connectd-clean"
+        for process in processes.descendants(connector.process.pid))
+
+
+@pytest.mark.parametrize("choose", [choose_agent, choose_state])
+def test_another_instance_leaves_its_directories(make_connector, choose):
+    """Whose ledger knows nothing of the attempt: its sweep takes what its own
+    earlier runs left, not what another's workers still use.
+    """
+    connector, child = begin(make_connector)
+    attempt = connector.query("SELECT id FROM attempts")[0]["id"]
+    its = directories(connector, attempt)
+    crash(connector)
+    try:
+        with another_instance(connector, choose):
+            connector.sessions.mkdir(0o711, exist_ok=True)
+            for path in directories(connector, OF_NOBODY):
+                path.mkdir()
+            connector.start()
+            harness.wait_for(lambda: is_swept(connector),
+                             what="the removal of what was left")
+            assert [path.is_dir() for path in its] == [True, True]
+            assert processes.is_running(child)
+            connector.stop()
+    finally:
+        end_process(child)
+    connector.start()
+    harness.wait_for(lambda: not any(are_there(connector, attempt)),
+                     what="the removal")
+    assert ends(connector) == ENDED
+
+
+# ---- what removes them -----------------------------------------------------
 
 def test_a_removal_keeps_no_stream_open(make_killat, make_connector):
     """It may outlive connectd, whose lines end with it nevertheless."""

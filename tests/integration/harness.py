@@ -4,6 +4,7 @@ surroundings.py and reachable from here.
 """
 
 import contextlib
+import hashlib
 import json
 import os
 import pathlib
@@ -224,6 +225,14 @@ class Connector:
         self.run_dir = self.xdg_run / "connectd" / self.profile
         self.state_dir = (self.xdg_state / "basecamp" / "connect" /
                           ("999-%d" % AGENT))
+
+    @property
+    def sessions(self):
+        """Where its attempts have their session directories: of the run-time
+        directory, which other instances may share, its own part.
+        """
+        digest = hashlib.sha256(bytes(self.state_dir)).hexdigest()
+        return self.run_dir / ("s-" + digest[:8])
 
     def default_config(self, limits):
         worker = {

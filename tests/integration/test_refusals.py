@@ -32,7 +32,7 @@ def bring_hostile(connector):
 
 def run_step(program, what, where, connector):
     return {"step": "run", "argv": [PYTHON, program, what, where],
-            "env": {"HOSTILE_SESSIONS": str(connector.run_dir / "s")}}
+            "env": {"HOSTILE_SESSIONS": str(connector.sessions)}}
 
 
 def finish(connector, start=0, restarts=None):
@@ -209,7 +209,7 @@ def test_forty_clients_on_the_control_socket(make_connector):
 
 def task_socket(connector):
     row, = connector.query("SELECT id FROM attempts")
-    return str(connector.run_dir / "s" / row["id"][4:16] / "m")
+    return str(connector.sessions / row["id"][4:16] / "m")
 
 
 def as_worker():

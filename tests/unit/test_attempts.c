@@ -743,7 +743,7 @@ test_redaction(void **state)
 	(void)state;
 	assert_string_equal(text, "it said [redacted] and plain");
 	free(text);
-	(void)xasprintf(&path, "open %s/run/demo/s/x/m: no", house.top);
+	(void)xasprintf(&path, "open %s/run/demo/s-0/x/m: no", house.top);
 	text = attempts_redact(&house.sv, path);
 	assert_string_equal(text, "open [connector path]: no");
 	free(text);

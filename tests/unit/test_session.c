@@ -27,6 +27,9 @@
 #include "supervisor/session.h"
 
 #define ATTEMPT "att_0123456789abcdef01234567"
+#define STATE "/state/1-2"
+/* printf '%s' /state/1-2 | sha256sum */
+#define ROOT "s-4b3ed7f6"
 #define BOOT "0A1b2c3d-0123-4567-89ab-0123456789ab"
 
 struct place {
@@ -73,8 +76,8 @@ place_make(void **state)
 	free(runs);
 	(void)umask(077); /* as the supervisor has it */
 	account_find(&p.account);
-	p.sessions =
-	    sessions_open(&p.paths, &p.account, geteuid() == 0, BOOT, &e);
+	p.sessions = sessions_open(
+	    &p.paths, STATE, &p.account, geteuid() == 0, BOOT, &e);
 	if (p.sessions == NULL)
 		fail_msg("%s", e.text);
 	*state = &p;
@@ -497,6 +500,25 @@ test_sweep(void **state)
 	session_forget(s);
 }
 
+/* Of the same profile, with another state directory: it has another ledger. */
+static void
+test_sweep_of_another_instance(void **state)
+{
+	struct place *p = *state;
+	struct session *s = make(p, ATTEMPT);
+	struct sessions *other;
+	struct error e;
+
+	assert_string_equal(strrchr(p->sessions->root, '/') + 1, ROOT);
+	other = sessions_open(
+	    &p->paths, "/state/1-3", &p->account, geteuid() == 0, BOOT, &e);
+	assert_non_null(other);
+	sessions_collect(other);
+	assert_int_equal(other->left_count, 0);
+	sessions_close(other);
+	session_remove(s);
+}
+
 /* What is of another boot is nobody's; of this one, maybe of another run. */
 static void
 test_sweep_of_another_boot(void **state)
@@ -540,20 +562,22 @@ test_above(void **state)
 	bool is_root = geteuid() == 0;
 
 	assert_int_equal(chmod(p->paths.cache_dir, 0777), 0);
-	assert_null(sessions_open(&p->paths, &p->account, is_root, BOOT, &e));
+	assert_null(
+	    sessions_open(&p->paths, STATE, &p->account, is_root, BOOT, &e));
 	assert_non_null(strstr(e.text, "others may remove"));
 	assert_int_equal(chmod(p->paths.cache_dir, 01777), 0);
 	assert_int_equal(chmod(p->sessions->root, 0777), 0);
-	assert_null(sessions_open(&p->paths, &p->account, is_root, BOOT, &e));
+	assert_null(
+	    sessions_open(&p->paths, STATE, &p->account, is_root, BOOT, &e));
 	assert_int_equal(chmod(p->sessions->root, 0711), 0);
 	if (is_root) {
 		assert_int_equal(chmod(p->top, 0700), 0);
-		assert_null(
-		    sessions_open(&p->paths, &p->account, true, BOOT, &e));
+		assert_null(sessions_open(
+		    &p->paths, STATE, &p->account, true, BOOT, &e));
 		assert_non_null(strstr(e.text, "cannot enter"));
 		assert_int_equal(chmod(p->top, 0755), 0);
 	}
-	s = sessions_open(&p->paths, &p->account, is_root, BOOT, &e);
+	s = sessions_open(&p->paths, STATE, &p->account, is_root, BOOT, &e);
 	assert_non_null(s);
 	sessions_close(s);
 }
@@ -570,7 +594,7 @@ test_long_path(void **state)
 	name[sizeof(name) - 1] = '\0';
 	name[0] = '/';
 	paths.runtime_dir = name;
-	assert_null(sessions_open(&paths, &p->account, false, BOOT, &e));
+	assert_null(sessions_open(&paths, STATE, &p->account, false, BOOT, &e));
 	assert_non_null(strstr(e.text, "too long for sockets"));
 }
 
@@ -590,6 +614,7 @@ main(void)
 	    cmocka_unit_test(test_alone),
 	    IN_PLACE(test_release_without_runtime_directory),
 	    IN_PLACE(test_sweep),
+	    IN_PLACE(test_sweep_of_another_instance),
 	    IN_PLACE(test_sweep_of_another_boot),
 	    IN_PLACE(test_above),
 	    IN_PLACE(test_long_path),

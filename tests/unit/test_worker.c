@@ -101,8 +101,8 @@ house_make(void **state)
 		return -1;
 	if (!h.sv.is_root)
 		(void)setenv("HOME", home, 1);
-	h.sessions = sessions_open(
-	    &h.sv.paths, &h.sv.worker_account, h.sv.is_root, h.sv.boot_id, &e);
+	h.sessions = sessions_open(&h.sv.paths, "/state/1-2",
+	    &h.sv.worker_account, h.sv.is_root, h.sv.boot_id, &e);
 	if (h.sessions == NULL)
 		fail_msg("%s", e.text);
 	h.session = session_new(h.sessions, "att_0123456789abcdef01234567", &e);
