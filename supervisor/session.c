@@ -348,16 +348,14 @@ temp_mkdir(const struct session *s, struct sessions *home, const char *name,
 
 /* Opened at once: in a sticky directory nobody can have put another there. */
 static int
-temp_make(const struct session *s, struct sessions *home, struct error *e)
+temp_give(const struct session *s, const struct sessions *home,
+    const char *name, struct error *e)
 {
-	const char *name = strrchr(s->temp, '/') + 1;
 	struct stat st;
-	int fd, result = 0;
-
-	if (temp_mkdir(s, home, name, e) == -1)
-		return -1;
-	fd = openat(home->cache_fd, name,
+	int result = 0;
+	int fd = openat(home->cache_fd, name,
 	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
 	if (fd == -1 || fstat(fd, &st) == -1)
 		result = error_errno(e, "%s", log_safe(s->temp));
 	else if (st.st_uid != geteuid())
@@ -369,6 +367,20 @@ temp_make(const struct session *s, struct sessions *home, struct error *e)
 	if (fd != -1)
 		(void)close(fd);
 	return result;
+}
+
+/* One that stays without its session's is not found again. */
+static int
+temp_make(const struct session *s, struct sessions *home, struct error *e)
+{
+	const char *name = strrchr(s->temp, '/') + 1;
+
+	if (temp_mkdir(s, home, name, e) == -1)
+		return -1;
+	if (temp_give(s, home, name, e) == 0)
+		return 0;
+	(void)unlinkat(home->cache_fd, name, AT_REMOVEDIR);
+	return -1;
 }
 
 static void

@@ -312,6 +312,37 @@ test_vanished_cache(void **state)
 	free(temp);
 }
 
+/* As one who is not root, and yet is to give the temp directory to root. */
+static int
+give_in_vain(const void *arg)
+{
+	const struct place *p = arg;
+	struct account receiver = p->account;
+	struct sessions home = *p->sessions;
+	struct error e = {0};
+
+	receiver.uid = 0;
+	home.account = &receiver;
+	home.is_root = true;
+	return session_new(&home, ATTEMPT, &e) == NULL && e.code == EPERM &&
+		strstr(e.text, p->paths.cache_dir) != NULL
+	    ? 0
+	    : 1;
+}
+
+/* Then neither stays: without its session's a temp one is found by nobody. */
+static void
+test_temp_that_cannot_be_given(void **state)
+{
+	struct place *p = *state;
+	const char *root = p->sessions->root;
+
+	assert_int_equal(chown(root, p->account.uid, p->account.gid), 0);
+	assert_int_equal(as_worker(p, give_in_vain, p), 0);
+	assert_int_equal(rmdir(root), 0);
+	assert_int_equal(rmdir(p->paths.cache_dir), 0);
+}
+
 /* A worker's worst: shut directories, links to elsewhere, many files. */
 static int
 make_mess(const void *temp)
@@ -608,6 +639,7 @@ main(void)
 	    IN_PLACE(test_stale_name),
 	    IN_PLACE(test_vanished_root),
 	    IN_PLACE(test_vanished_cache),
+	    IN_PLACE(test_temp_that_cannot_be_given),
 	    IN_PLACE(test_removal),
 	    IN_PLACE(test_removal_of_depth),
 	    IN_PLACE(test_removal_by_worker),
