@@ -8,9 +8,10 @@
  * The tree is what has the root's name (the last part of its argv[0] at its
  * exec), or that name with a dash and more behind it: connectd,
  * connectd-ledger. All else is let go at its exec. What was forked and has
- * not exec'd yet is of the tree, as NAME/fork of whoever forked it. A thread
- * is its process's. -c counts the calls of all of them, else only those are
- * stopped at each call whom a rule names.
+ * not exec'd yet is of the tree, as NAME/fork of whoever forked it, up to an
+ * exec that is under way and leads out of it. A thread is its process's. -c
+ * counts the calls of all of them, else only those are stopped at each call
+ * whom a rule names.
  *
  * RULE is [later:]ACTION@NAME:POINT[/[!]FD][:N[+]][~REGEX].
  *
@@ -122,6 +123,7 @@ struct task {
 	struct call call;    /* the one it is in */
 	int failing;         /* with this error, or 0 */
 	const struct rule *held_by;
+	bool has_left; /* by an exec under way when the tree was killed */
 	TAILQ_ENTRY(task) entry;
 };
 TAILQ_HEAD(tasks, task);

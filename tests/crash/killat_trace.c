@@ -19,6 +19,7 @@
 	    PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_EXITKILL)
 #define CALL_STOP (SIGTRAP | 0x80)
 #define FORK_SUFFIX "/fork"
+#define PATH_SIZE 4096
 
 struct tasks tasks = TAILQ_HEAD_INITIALIZER(tasks);
 static STAILQ_HEAD(, actor) actors = STAILQ_HEAD_INITIALIZER(actors);
@@ -27,6 +28,7 @@ bool trace_counts_all;
 static struct {
 	pid_t pid;
 	char name[NAME_SIZE]; /* "" before its exec */
+	char program[PATH_SIZE];
 	bool is_seized;
 	bool is_awake; /* from the stop before its exec */
 	bool is_dead;  /* and the whole tree with it, by our hand */
@@ -161,6 +163,37 @@ name_is_of_tree(const char *name)
 	    (name[len] == '\0' || name[len] == '-');
 }
 
+/* The program it runs; "": it is gone, or hidden from us. */
+static void
+program_read(pid_t pid, char program[static PATH_SIZE])
+{
+	char path[64];
+	ssize_t n;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	n = readlink(path, program, PATH_SIZE - 1);
+	program[n > 0 ? n : 0] = '\0';
+}
+
+/*
+ * Of the tree still, or, before we have heard of it, at an exec that leads out
+ * of it? Within an exec the program is another's already and argv[0] nobody's.
+ */
+static bool
+is_of_tree(pid_t pid)
+{
+	char program[PATH_SIZE], name[NAME_SIZE];
+
+	program_read(pid, program);
+	if (program[0] == '\0' || strcmp(program, root.program) == 0)
+		return true;
+	exec_name_read(pid, name);
+	if (name[0] == '\0')
+		(void)snprintf(name, sizeof(name), "%.*s", NAME_SIZE - 1,
+		    strrchr(program, '/') + 1);
+	return name_is_of_tree(name);
+}
+
 /* ---- going on ----------------------------------------------------------- */
 
 /* What is gone meanwhile is told by its end. */
@@ -219,14 +252,17 @@ trace_kill_root(void)
 void
 trace_kill_tree(const struct task *there)
 {
-	const struct task *t;
+	struct task *t;
 
 	root.is_dead = true;
-	TAILQ_FOREACH (t, &tasks, entry)
-		(void)kill(t->pid, SIGSTOP);
+	TAILQ_FOREACH (t, &tasks, entry) {
+		t->has_left = !is_of_tree(t->pid);
+		if (!t->has_left)
+			(void)kill(t->pid, SIGSTOP);
+	}
 	trace_kill_root();
 	TAILQ_FOREACH (t, &tasks, entry) {
-		if (there == NULL || t->pid != there->pid)
+		if (!t->has_left && (there == NULL || t->pid != there->pid))
 			(void)trace_kill(t->pid);
 	}
 	if (there != NULL)
@@ -257,8 +293,10 @@ on_exec(struct task *t)
 
 	former_forget(t);
 	exec_name_read(t->tid, name);
-	if (t->pid == root.pid && root.name[0] == '\0')
+	if (t->pid == root.pid && root.name[0] == '\0') {
 		memcpy(root.name, name, sizeof(root.name));
+		program_read(root.pid, root.program);
+	}
 	t->call = (struct call){NULL, {0}};
 	if (!name_is_of_tree(name)) {
 		resume(t, PTRACE_DETACH, 0);
@@ -341,7 +379,7 @@ on_stop(struct task *t, int status)
 {
 	int signal = WSTOPSIG(status), event = status >> 16;
 
-	if (root.is_dead)
+	if (root.is_dead && !t->has_left)
 		(void)trace_kill(t->pid); /* born while it died */
 	else if (event == PTRACE_EVENT_EXEC)
 		on_exec(t);

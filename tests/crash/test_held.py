@@ -275,6 +275,8 @@ def test_a_removal_keeps_no_stream_open(make_killat, make_connector):
 # ---- what its cgroup shows, and a launcher ---------------------------------
 
 LAUNCHER = {"command": ["/usr/bin/env"]}
+# The agent itself may end with its input, before it was asked anything.
+STAYING = {"command": ["/bin/sh", "-c", '"$@"; exec sleep 600', "launcher"]}
 ENDED = [("ended", "lost")]
 UUID = "[0-9a-f]{8}-[0-9a-f]{4}-"
 
@@ -358,25 +360,26 @@ def test_a_member_of_its_group_that_was_moved(make_connector):
 def test_nobody_recorded_and_a_launcher(make_killat, make_connector):
     """What its cgroup shows is ended; whether that is all, nobody knows."""
     follower = make_killat("later:kill-tree@connectd-ledger:tx~" + UUID)
-    connector = with_cgroups(make_connector, LAUNCHER, follower=follower,
+    connector = with_cgroups(make_connector, STAYING, follower=follower,
                              script={"default": ["get", "ack", "linger"]})
+    base = pathlib.Path(connector.status()["data"]["supervisor"]["cgroup"])
     follower.arm(1)
     connector.sim.mention()
     follower.wait(what="kill")
     connector.wait_end()
     attempt, = connector.query("SELECT * FROM attempts")
     assert (attempt["state"], attempt["pid"]) == ("launching", None)
-    worker, = harness.wait_for(
-        lambda: [p for p in processes.find_belonging(
-            str(connector.folder.path), connector.folder.marker)
-            if p.comm == "claude"], what="the launcher's exec")
+    pids = (base / attempt["id"] / "cgroup.procs").read_text().split()
+    left = [processes.read_process(int(pid)) for pid in pids]
+    leader, = [process for process in left
+               if process and process.pid == process.pgid]
     connector.follower = None
     connector.start()
     try:
         harness.wait_for(lambda: held(connector) == "1", what="the hold")
-        assert not processes.is_running(worker)
+        assert not processes.is_running(leader)
     finally:
-        processes.send_signal(worker, signal.SIGKILL)
+        processes.send_signal(leader, signal.SIGKILL)
     say_that_it_is_gone(connector, attempt["id"])
     assert ends(connector) == ENDED
 
