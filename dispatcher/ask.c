@@ -307,13 +307,20 @@ attempt_note_still_running(struct attempt *a)
 	(void)peer_request(dispatcher_ledger(a->d), &m, NULL, NULL);
 }
 
+/* That a person settled it may have been told us before it was held. */
+static void
+on_held_noted(struct peer *peer, struct msg *m, void *arg)
+{
+	decisions_look(arg);
+}
+
 void
 attempt_note_held(struct attempt *a)
 {
 	struct msg m = {.type = MSG_TREE_HELD};
 
 	m.tree_held.attempt = a->id;
-	(void)peer_request(dispatcher_ledger(a->d), &m, NULL, NULL);
+	(void)peer_request(dispatcher_ledger(a->d), &m, on_held_noted, a->d);
 }
 
 void

@@ -161,7 +161,7 @@ void attempt_note_refusals(struct attempt *a, size_t count);
 void attempt_note_progress(struct attempt *a);
 /* Once more the turn has gone on for limits.still_running. */
 void attempt_note_still_running(struct attempt *a);
-/* Publish that nobody can prove its tree gone. */
+/* Publish that nobody can prove its tree gone; then decisions_look(). */
 void attempt_note_held(struct attempt *a);
 /* The agent has read its MCP declaration. */
 void attempt_drop_declaration(struct attempt *a);

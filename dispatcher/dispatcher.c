@@ -103,7 +103,7 @@ on_ledger_linked(struct peer *peer, void *arg)
 {
 	struct dispatcher *d = arg;
 
-	if (d->recovered)
+	if (d->recovered || attempts_held(d) > 0)
 		decisions_look(d);
 	pass_wanted(d);
 }

@@ -21,6 +21,7 @@ static void act_end_tree(struct attempt *a);
 static void act_end_again(struct attempt *a);
 static void act_tree_gone(struct attempt *a);
 static void act_tree_doubted(struct attempt *a);
+static void act_settled(struct attempt *a);
 static void act_ask_again(struct attempt *a);
 static void act_finish(struct attempt *a);
 static void act_orphaned(struct attempt *a);
@@ -100,6 +101,7 @@ static void (*const actions[ATTEMPT_STATE_COUNT][ATTEMPT_EVENT_COUNT])(
 	    [ATTEMPT_LEADER_ENDED] = act_tell_end,
 	    [ATTEMPT_TREE_GONE] = act_tree_gone,
 	    [ATTEMPT_TREE_DOUBTED] = act_tree_doubted,
+	    [ATTEMPT_SETTLED] = act_settled,
 	    [ATTEMPT_ORPHANED] = act_orphaned,
 	    [ATTEMPT_STOPPED] = act_stopped,
 	},
@@ -336,9 +338,20 @@ act_tree_gone(struct attempt *a)
 	attempt_drain(a, FATE_GONE);
 }
 
+/* By a person, when it was held; asked again meanwhile, it may end yet. */
+static void
+act_settled(struct attempt *a)
+{
+	a->is_settled = true;
+}
+
 static void
 act_tree_doubted(struct attempt *a)
 {
+	if (a->is_settled) {
+		act_tree_gone(a);
+		return;
+	}
 	a->state = ATTEMPT_HELD;
 	a->fate = FATE_HELD;
 	log_warnx("%s: held: %s", a->id, a->failure);

@@ -83,6 +83,7 @@ struct attempt {
 	char *cgroup;                 /* NULL: none */
 	struct tree *tree; /* NULL: no worker, or reaped with its group */
 	bool was_signaled; /* that tree, while it was ended */
+	bool is_settled;   /* a person said that nothing of it runs */
 	bool leader_ended;
 	siginfo_t leader_end;
 	enum fate fate; /* once it is over */

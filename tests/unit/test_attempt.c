@@ -369,6 +369,7 @@ static void
 a_tree_that_cannot_be_proved_gone(void **state)
 {
 	struct stage *s = stage_new();
+	struct msg live = {.type = MSG_LIVE};
 	struct attempt *a;
 
 	stage_running(s);
@@ -378,10 +379,18 @@ a_tree_that_cannot_be_proved_gone(void **state)
 	stage_tree_is(s, "held");
 	stage_expect(s, MSG_TREE_HELD);
 	stage_done(s);
+	a = LIST_FIRST(&s->d.attempts);
+	live.live.found = true;
+	live.live.attempt = a->id;
+	live.live.task_id = 9;
+	stage_expect(s, MSG_NEXT_LIVE);
+	stage_answer(s, &live);
+	live.live.found = false;
+	stage_expect(s, MSG_NEXT_LIVE);
+	stage_answer(s, &live);
 	assert_null(s->asked);
 	assert_int_equal(1, attempts_held(&s->d));
 	assert_int_equal(1, attempts_count(&s->d));
-	a = LIST_FIRST(&s->d.attempts);
 	attempts_shutdown(&s->d);
 	attempt_event(a, EV_DEADLINE);
 	stage_turn(s);

@@ -258,36 +258,6 @@ nothing_is_adopted(struct stage *s)
 	stage_free(s);
 }
 
-/* Held, until a person settles it: then its place is free. */
-static void
-a_held_attempt_that_is_settled(void **state)
-{
-	struct stage *s = stage_new();
-	struct msg m = {.type = MSG_LIVE};
-
-	stage_running(s);
-	stage_says(s, INIT);
-	stage_says(s, GOOD);
-	stage_exits(s, false, 0);
-	stage_tree_is(s, "held");
-	stage_expect(s, MSG_TREE_HELD);
-	stage_done(s);
-	m.live.found = true;
-	m.live.attempt = LIST_FIRST(&s->d.attempts)->id;
-	m.live.task_id = 9;
-	decisions_look(&s->d);
-	stage_expect(s, MSG_NEXT_LIVE);
-	stage_answer(s, &m);
-	stage_expect(s, MSG_NEXT_LIVE);
-	m.live.found = false;
-	stage_answer(s, &m);
-	assert_int_equal(1, attempts_held(&s->d));
-	decisions_look(&s->d);
-	stage_expect(s, MSG_NEXT_LIVE);
-	stage_answer(s, &m);
-	nothing_is_adopted(s);
-}
-
 static void
 live_is(struct stage *s, int64_t after)
 {
@@ -301,6 +271,55 @@ live_is(struct stage *s, int64_t after)
 	stage_answer(s, &m);
 }
 
+/* What is held is looked for: a person may have settled it before. */
+static void
+is_held(struct stage *s)
+{
+	stage_tree_is(s, "held");
+	stage_expect(s, MSG_TREE_HELD);
+	stage_done(s);
+}
+
+/* The notice came while its tree was being ended: nobody tells it again. */
+static void
+settled_before_it_was_held(void **state)
+{
+	struct stage *s = stage_new();
+	struct msg m = {.type = MSG_LIVE};
+
+	stage_running(s);
+	stage_says(s, INIT);
+	stage_says(s, GOOD);
+	stage_exits(s, false, 0);
+	stage_expect(s, MSG_END_TREE);
+	attempt_event(attempt_of(s), EV_OVER);
+	is_held(s);
+	stage_expect(s, MSG_NEXT_LIVE);
+	stage_answer(s, &m);
+	nothing_is_adopted(s);
+}
+
+/* Held, until a person settles it: then its place is free. */
+static void
+a_held_attempt_that_is_settled(void **state)
+{
+	struct stage *s = stage_new();
+	struct msg m = {.type = MSG_LIVE};
+
+	stage_running(s);
+	stage_says(s, INIT);
+	stage_says(s, GOOD);
+	stage_exits(s, false, 0);
+	is_held(s);
+	live_is(s, 0);
+	live_is(s, 9);
+	assert_int_equal(1, attempts_held(&s->d));
+	decisions_look(&s->d);
+	stage_expect(s, MSG_NEXT_LIVE);
+	stage_answer(s, &m);
+	nothing_is_adopted(s);
+}
+
 /* The ledger died while it was asked: that look goes on, then another. */
 static void
 looks_come_one_after_the_other(void **state)
@@ -312,10 +331,7 @@ looks_come_one_after_the_other(void **state)
 	stage_says(s, INIT);
 	stage_says(s, GOOD);
 	stage_exits(s, false, 0);
-	stage_tree_is(s, "held");
-	stage_expect(s, MSG_TREE_HELD);
-	stage_done(s);
-	decisions_look(&s->d);
+	is_held(s);
 	live_is(s, 0);
 	stage_expect(s, MSG_NEXT_LIVE);
 	decisions_look(&s->d);
@@ -343,10 +359,7 @@ a_look_that_is_refused(void **state)
 	stage_says(s, INIT);
 	stage_says(s, GOOD);
 	stage_exits(s, false, 0);
-	stage_tree_is(s, "held");
-	stage_expect(s, MSG_TREE_HELD);
-	stage_done(s);
-	decisions_look(&s->d);
+	is_held(s);
 	stage_expect(s, MSG_NEXT_LIVE);
 	stage_refuse(s, "refused");
 	decisions_look(&s->d);
@@ -465,6 +478,7 @@ main(void)
 	    cmocka_unit_test(what_ends_an_attempt_ends_it_between_turns),
 	    cmocka_unit_test(new_work_joins_beside_the_turn),
 	    cmocka_unit_test(a_task_that_is_taken_away),
+	    cmocka_unit_test(settled_before_it_was_held),
 	    cmocka_unit_test(a_held_attempt_that_is_settled),
 	    cmocka_unit_test(looks_come_one_after_the_other),
 	    cmocka_unit_test(a_look_that_is_refused),

@@ -214,6 +214,35 @@ test_deaf_worker(void **state)
 	house_worker_forget(&w);
 }
 
+/*
+ * A person settles what was held, while it is being ended once more: whatever
+ * comes of that, nobody settles it again.
+ */
+static void
+test_settled_while_it_ends(void **state)
+{
+	struct msg_worker_spawned w;
+	struct attempt *attempt;
+	struct answer a;
+
+	(void)state;
+	house_settings_make("deaf", "bin/agent");
+	house_prepare();
+	w = house_start_worker();
+	house_ask_end(&a, ATTEMPT, 60000);
+	house_settle();
+	attempts_settled(&house.sv, ATTEMPT);
+	attempt = attempt_find(&house.sv, ATTEMPT);
+	assert_int_equal(attempt->state, ATTEMPT_ENDING);
+	attempt_happens(attempt, ATTEMPT_TREE_DOUBTED);
+	house_run_until(house_drain_began, &(int){0}, "the drain");
+	house_mcpd_ends();
+	house_await(&a);
+	assert_string_equal(a.word, "gone");
+	assert_int_equal(kill(-(pid_t)w.pgid, SIGKILL), 0);
+	house_worker_forget(&w);
+}
+
 static void
 test_never_forked(void **state)
 {
@@ -763,6 +792,7 @@ main(int argc, char *argv[])
 	    IN_HOUSE(test_exit_by_itself),
 	    IN_HOUSE(test_leaderless),
 	    IN_HOUSE(test_deaf_worker),
+	    IN_HOUSE(test_settled_while_it_ends),
 	    IN_HOUSE(test_never_forked),
 	    IN_HOUSE(test_drain_in_a_stop),
 	    IN_HOUSE(test_stale_config),
