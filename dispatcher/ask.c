@@ -143,13 +143,12 @@ on_rekeyed_first(struct peer *peer, struct msg *m, void *arg)
 	attempt_key(a);
 }
 
-void
+static void
 attempt_rekey(struct attempt *a)
 {
 	struct msg m = {.type = MSG_REKEY};
 
 	m.rekey.attempt = a->id;
-	a->keyings++;
 	a->asked = dispatcher_ledger(a->d);
 	a->request = peer_request(a->asked, &m, on_rekeyed_first, a);
 }
@@ -219,8 +218,6 @@ on_rekeyed(struct peer *peer, struct msg *m, void *arg)
 void
 attempt_mcpd_lost(struct attempt *a)
 {
-	struct msg m = {.type = MSG_REKEY};
-
 	if (a->state < AT_SPAWNING || a->state >= AT_ENDING || a->rekeying)
 		return;
 	if (a->keyings++ >= ATTEMPT_KEYINGS_MOST) {
@@ -230,9 +227,27 @@ attempt_mcpd_lost(struct attempt *a)
 		return;
 	}
 	a->rekeying = true;
+	attempt_key_later(a);
+}
+
+/* Beside the state of a live worker. */
+static void
+rekey_beside(struct attempt *a)
+{
+	struct msg m = {.type = MSG_REKEY};
+
 	m.rekey.attempt = a->id;
 	(void)peer_request(
 	    dispatcher_ledger(a->d), &m, on_rekeyed, attempt_ref_new(a));
+}
+
+void
+attempt_key_now(struct attempt *a)
+{
+	if (a->state == AT_KEYING)
+		attempt_rekey(a);
+	else if (a->state < AT_ENDING)
+		rekey_beside(a);
 }
 
 /* ---- notes -------------------------------------------------------------- */

@@ -181,7 +181,7 @@ static void
 do_key_again(struct attempt *a)
 {
 	if (a->keyings < ATTEMPT_KEYINGS_MOST)
-		attempt_rekey(a);
+		attempt_key_later(a);
 	else
 		do_end_failed(a);
 }

@@ -94,7 +94,7 @@ struct attempt {
 	enum driver_stop answer; /* of EV_ANSWER */
 	bool spawn_failed, no_retry, uncharged;
 	char refused_reason[41], refused_text[257];
-	struct event *timer, *deadline, *ticker;
+	struct event *timer, *deadline, *ticker, *key_timer;
 	int64_t waits_until; /* of the timer, monotonic ms; 0: it waits not */
 };
 
@@ -134,6 +134,11 @@ void attempt_hurry(struct attempt *a, int64_t ms);
 void attempt_deadline_begin(struct attempt *a);
 /* From the first prompt on; a further one does not begin it anew. */
 void attempt_ticker_begin(struct attempt *a);
+/*
+ * attempt_key_now() after a pause, none the first time and a second at most: a
+ * fault that lasts for a moment is not to use up all tries.
+ */
+void attempt_key_later(struct attempt *a);
 void attempt_timers_free(struct attempt *a);
 
 /* ---- ask.c -------------------------------------------------------------- */
@@ -152,10 +157,10 @@ struct attempt_ref {
 struct attempt_ref *attempt_ref_new(const struct attempt *a);
 struct attempt *attempt_ref_take(struct attempt_ref *r);
 
-/* In AT_KEYING: a new token, then attempt_key() again. */
-void attempt_rekey(struct attempt *a);
 /* A live worker's mcpd is gone: a new token and another mcpd, beside it all. */
 void attempt_mcpd_lost(struct attempt *a);
+/* A new token, then SPAWN_MCPD again; nothing once it is ending. */
+void attempt_key_now(struct attempt *a);
 /* The ledger writes down what a worker was refused, and that it works. */
 void attempt_note_refusals(struct attempt *a, size_t count);
 void attempt_note_progress(struct attempt *a);

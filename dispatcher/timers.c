@@ -2,6 +2,9 @@
 #include "common/log.h"
 #include "dispatcher/attempt.h"
 
+#define KEY_PAUSE_MS 10 /* the second time, and doubled from there */
+#define KEY_PAUSE_MOST_MS 1000
+
 /*
  * A quarter is kept for what follows SIGKILL: the proof, a report in mcpd's
  * hands, the settlement. Before it a tree that was asked to end has its grace,
@@ -107,9 +110,26 @@ attempt_ticker_begin(struct attempt *a)
 		timer_begin(a, &a->ticker, on_ticker, ticker_ms(a));
 }
 
+static void
+on_key_time(evutil_socket_t fd, short what, void *arg)
+{
+	attempt_key_now(arg);
+}
+
+void
+attempt_key_later(struct attempt *a)
+{
+	int64_t ms = a->keyings <= 1 ? 0 : KEY_PAUSE_MS << (a->keyings - 2);
+
+	timer_begin(a, &a->key_timer, on_key_time,
+	    ms < KEY_PAUSE_MOST_MS ? ms : KEY_PAUSE_MOST_MS);
+}
+
 void
 attempt_timers_free(struct attempt *a)
 {
+	if (a->key_timer != NULL)
+		event_free(a->key_timer);
 	if (a->timer != NULL)
 		event_free(a->timer);
 	if (a->deadline != NULL)
