@@ -95,12 +95,36 @@ settings_check_same(
 	return 0;
 }
 
+static void reload_soon(struct reload *r);
+
+/* Take it; a watch that is over is closed. */
+static enum watch_news
+news_take(struct reload *r)
+{
+	enum watch_news news = kernel_watch_read(r->fd, FILE_NAME);
+
+	if (news == WATCH_GONE) {
+		event_free(r->watch);
+		r->watch = NULL;
+		(void)close(r->fd);
+		r->fd = -1;
+	}
+	return news;
+}
+
+/* What had changed by now is in what is read: it is no further generation. */
 static struct settings *
 settings_read(struct supervisor *sv, struct error *e)
 {
-	struct settings *s = settings_load(&sv->paths, &sv->options, e);
+	struct reload *r = sv->reload;
+	struct settings *s;
 
-	sv->reload->read_ms = clock_monotonic_ms();
+	if (r->fd != -1 && news_take(r) == WATCH_GONE)
+		reload_soon(r);
+	else if (r->fd != -1)
+		(void)evtimer_del(r->timer);
+	s = settings_load(&sv->paths, &sv->options, e);
+	r->read_ms = clock_monotonic_ms();
 	if (s != NULL && settings_check_same(sv, s, e) == -1) {
 		settings_free(s);
 		return NULL;
@@ -171,18 +195,11 @@ static void
 reload_on_watch(evutil_socket_t fd, short what, void *arg)
 {
 	struct reload *r = arg;
-	enum watch_news news = kernel_watch_read(fd, FILE_NAME);
 
+	(void)fd;
 	(void)what;
-	if (news == WATCH_NOTHING)
-		return;
-	if (news == WATCH_GONE) {
-		event_free(r->watch);
-		r->watch = NULL;
-		(void)close(r->fd);
-		r->fd = -1;
-	}
-	reload_soon(r);
+	if (news_take(r) != WATCH_NOTHING)
+		reload_soon(r);
 }
 
 /* While the directory is not there it is looked for at every reading. */
