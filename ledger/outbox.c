@@ -192,39 +192,44 @@ handle_in_doubt(struct ledger *l, const struct request *q, struct answer *a)
 		v_text(m->note)));
 }
 
-/* How long until what began at YOUNG is as old as what began at OLDEST is. */
-static int64_t
-ms_until_old(const char *young, const char *oldest)
-{
-	int64_t from, to;
+/* A clock that is far off may come right: no answer is to outlast that long. */
+#define LOOK_AGAIN_MS INT64_C(3600000)
 
-	if (clock_parse(oldest, &from) == -1 || clock_parse(young, &to) == -1 ||
-	    to <= from)
+/* From one stamp to a later one; what is no moment of ours is far off. */
+static int64_t
+ms_between(const char *earlier, const char *later)
+{
+	int64_t from, to, ms;
+
+	if (clock_parse(earlier, &from) == -1 || clock_parse(later, &to) == -1)
+		return LOOK_AGAIN_MS;
+	if (to <= from)
 		return 0;
-	return (to - from - 1) / 1000000 + 1;
+	ms = (to - from - 1) / 1000000 + 1;
+	return ms < LOOK_AGAIN_MS ? ms : LOOK_AGAIN_MS;
 }
 
-/* When one that is too young, or backs off, is to be listed. */
+/* When NEXT_SENDING finds one: it is old enough then, and has backed off. */
 static int
 sending_next_due(struct ledger *l, const char *oldest, struct opt *in_ms)
 {
-	const char *young, *backing_off;
-	sqlite3_stmt *row;
-	int64_t ms;
+	sqlite3_stmt *row = sql_row(l, STMT_OUTBOX_SENDING_DUE);
+	const char *backing_off;
+	int64_t ms, back;
+	int rc;
 
-	if (sql_first(l, STMT_OUTBOX_SENDING_DUE, WITH_NOTHING) == -1)
-		return -1;
-	row = sql_row(l, STMT_OUTBOX_SENDING_DUE);
-	young = row_text(row, 0);
-	backing_off = row_text(row, 1);
-	if (*young != '\0')
-		*in_ms = (struct opt){true, ms_until_old(young, oldest)};
-	if (*backing_off == '\0')
-		return 0;
-	ms = ledger_ms_until(l, backing_off);
-	if (!in_ms->has || ms < in_ms->value)
-		*in_ms = (struct opt){true, ms};
-	return 0;
+	rc = sql_first(l, STMT_OUTBOX_SENDING_DUE, WITH_NOTHING);
+	for (; rc == 1; rc = sql_next(l, STMT_OUTBOX_SENDING_DUE)) {
+		ms = ms_between(oldest, row_text(row, 0));
+		backing_off = row_text(row, 1);
+		back =
+		    *backing_off == '\0' ? 0 : ms_between(l->now, backing_off);
+		if (back > ms)
+			ms = back;
+		if (!in_ms->has || ms < in_ms->value)
+			*in_ms = (struct opt){true, ms};
+	}
+	return rc;
 }
 
 int

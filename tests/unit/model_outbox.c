@@ -368,7 +368,9 @@ is_to_be_listed(
 	    (n->reconcile_at == NULL || strcmp(n->reconcile_at, w->now) <= 0);
 }
 
-/* Milliseconds until one of them is old enough, or has backed off. */
+#define LOOK_AGAIN_MS 3600000
+
+/* Milliseconds until one of them is old enough and has backed off. */
 static struct opt
 listing_due(const struct model *w, int64_t age_ms)
 {
@@ -377,16 +379,21 @@ listing_due(const struct model *w, int64_t age_ms)
 
 	for (int i = 0; i < w->intent_count; i++) {
 		const struct model_intent *n = &w->intents[i];
-		int64_t ms;
+		int64_t ms, back;
 
 		if (!is(n->state, "sending"))
 			continue;
-		ms = n->reconcile_at != NULL
+		ms = model_ms_until(&then, n->sending_at);
+		back = n->reconcile_at != NULL
 		    ? model_ms_until(w, n->reconcile_at)
-		    : model_ms_until(&then, n->sending_at);
+		    : 0;
+		if (back > ms)
+			ms = back;
 		if (!due.has || ms < due.value)
 			due = (struct opt){true, ms};
 	}
+	if (due.value > LOOK_AGAIN_MS)
+		due.value = LOOK_AGAIN_MS;
 	return due;
 }
 

@@ -20,6 +20,15 @@ listed(struct fixture *f, int64_t intent, const char *nonce, const int64_t *ids,
 	return fixture_ask(f, &m, ROLE_OUTBOX, "");
 }
 
+static void
+defer(struct fixture *f, int64_t intent, const char *nonce, int64_t delay_ms)
+{
+	struct msg m = {.type = MSG_DEFER};
+
+	m.defer = (struct msg_defer){intent, nonce, 1, delay_ms};
+	(void)fixture_get(f, &m, ROLE_OUTBOX, "", MSG_SETTLED);
+}
+
 static struct msg_sending *
 next_sending(struct fixture *f, int64_t after, int64_t age)
 {
@@ -150,6 +159,98 @@ a_young_sending_is_left_alone(void **state)
 	assert_false(next_sending(f, 0, INT64_MAX)->found);
 	fixture_wait(1);
 	assert_true(next_sending(f, 0, 60000)->found);
+}
+
+/* Nothing is found before the time that was named, and something then. */
+static void
+found_in(struct fixture *f, int64_t age, int64_t ms)
+{
+	struct msg_sending *s = next_sending(f, 0, age);
+
+	assert_false(s->found);
+	assert_true(s->in_ms.has);
+	assert_int_equal(ms, s->in_ms.value);
+	fixture_wait(ms - 1);
+	assert_int_equal(1, next_sending(f, 0, age)->in_ms.value);
+	fixture_wait(1);
+	assert_true(next_sending(f, 0, age)->found);
+}
+
+/* The clock was set back while it was posted. */
+static void
+what_backs_off_may_be_too_young_as_well(void **state)
+{
+	struct fixture *f = *state;
+
+	claimed_guard(f);
+	fixture_wait(-10000);
+	defer(f, 1, NONCE_1, 30000);
+	fixture_wait(30000);
+	found_in(f, 60000, 40000);
+}
+
+/* A reload has raised the age. */
+static void
+what_backed_off_may_be_too_young_again(void **state)
+{
+	struct fixture *f = *state;
+
+	claimed_guard(f);
+	fixture_wait(60000);
+	defer(f, 1, NONCE_1, 30000);
+	fixture_wait(30000);
+	assert_true(next_sending(f, 0, 60000)->found);
+	found_in(f, 120000, 30000);
+}
+
+/* Of two the first: neither's age counts for the other's backing off. */
+static void
+the_first_of_two_to_be_listed_is_waited_for(void **state)
+{
+	struct fixture *f = *state;
+
+	admit_apart(f, 101);
+	admit_apart(f, 102);
+	fixture_wait(30000);
+	assert_int_equal(1, claim(f, NONCE_1)->claimed.intent_id);
+	fixture_wait(5000);
+	assert_int_equal(2, claim(f, NONCE_2)->claimed.intent_id);
+	defer(f, 1, NONCE_1, 90000);
+	defer(f, 2, NONCE_2, 1000);
+	assert_int_equal(60000, next_sending(f, 0, 60000)->in_ms.value);
+	fixture_wait(60000);
+	assert_int_equal(2, next_sending(f, 0, 60000)->intent_id);
+	defer(f, 2, NONCE_2, 90000);
+	found_in(f, 60000, 30000);
+	assert_int_equal(1, next_sending(f, 0, 60000)->intent_id);
+}
+
+/*
+ * A clock that is years behind comes right again, and no wait that it made
+ * outlasts that by more than an hour.
+ */
+static void
+a_clock_far_back_is_looked_at_again(void **state)
+{
+	static const int64_t year = INT64_C(365) * 24 * 3600 * 1000;
+	struct fixture *f = *state;
+
+	claimed_guard(f);
+	fixture_wait(-50 * year);
+	assert_false(next_sending(f, 0, 60000)->found);
+	assert_int_equal(3600000, next_sending(f, 0, 60000)->in_ms.value);
+	assert_int_equal(3600000, next_sending(f, 0, INT64_MAX)->in_ms.value);
+	defer(f, 1, NONCE_1, 30000);
+	fixture_wait(30000);
+	assert_int_equal(3600000, next_sending(f, 0, 60000)->in_ms.value);
+	fixture_wait(50 * year);
+	fixture_wait(60000);
+	assert_true(next_sending(f, 0, 60000)->found);
+	/* Ahead by more than a stamp can tell. */
+	sql_put(f,
+	    "UPDATE outbox SET sending_at = '2262-04-11T00:00:00.000000000Z'");
+	assert_false(next_sending(f, 0, 60000)->found);
+	assert_int_equal(3600000, next_sending(f, 0, 60000)->in_ms.value);
 }
 
 static void
@@ -409,6 +510,10 @@ main(void)
 	    TEST(a_refusal_is_a_column),
 	    PROVES("T53", a_deferral_delays_the_next_listing),
 	    TEST(a_young_sending_is_left_alone),
+	    TEST(what_backs_off_may_be_too_young_as_well),
+	    TEST(what_backed_off_may_be_too_young_again),
+	    TEST(the_first_of_two_to_be_listed_is_waited_for),
+	    TEST(a_clock_far_back_is_looked_at_again),
 	    TEST(a_doubt_waits_for_a_person),
 	    PROVES("T48", what_was_sending_at_a_crash_is_listed),
 	    PROVES("T48", what_is_not_found_is_not_sent_again),
