@@ -18,6 +18,8 @@ struct adoption {
 	struct dispatcher *d;
 	char attempt[ATTEMPT_ID_LEN + 1];
 	int64_t event_id; /* looked at last */
+	int64_t as_of;    /* what its listing left out, */
+	char words[65];   /* as ADOPTABLE told it */
 	int64_t until;    /* monotonic ms */
 };
 
@@ -48,6 +50,8 @@ on_replies(struct peer *peer, struct msg *m, void *arg)
 	adopt.adopt.attempt = ad->attempt;
 	adopt.adopt.event_id = ad->event_id;
 	adopt.adopt.reply_id = m->replies.ids.list[0];
+	adopt.adopt.as_of = ad->as_of;
+	adopt.adopt.words = ad->words;
 	(void)peer_request(dispatcher_ledger(ad->d), &adopt, on_adopted, ad);
 }
 
@@ -63,6 +67,8 @@ on_adoptable(struct peer *peer, struct msg *m, void *arg)
 		return;
 	}
 	ad->event_id = found->event_id;
+	ad->as_of = found->as_of;
+	(void)snprintf(ad->words, sizeof(ad->words), "%s", found->words);
 	list.list_replies.message_kind = found->message_kind;
 	list.list_replies.recording_id = found->recording_id;
 	list.list_replies.since = found->since;

@@ -185,6 +185,13 @@ struct model_decision {
 	struct msg_imported imported;
 };
 
+/* What ADOPTABLE said last; no row of any table. */
+struct model_told {
+	const char *attempt; /* NULL: nothing yet */
+	int64_t event_id, as_of;
+	const char *words;
+};
+
 struct model_loss {
 	int64_t id;
 	const char *nonce, *detected_at;
@@ -232,6 +239,7 @@ struct model {
 	struct model_loss losses[MODEL_KEYS];
 	struct model_loss_id loss_ids[MODEL_ROWS];
 	struct model_retention retention[1];
+	struct model_told told;
 	int event_count, task_count, row_count, intent_count, gap_count;
 	int key_count, renewal_count, connection_count, generation_count;
 	int hold_count, decision_count, loss_count, loss_id_count;

@@ -11,6 +11,9 @@
 #define EVENT_COUNT 7
 #define NO_TOKEN "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 #define NO_ATTEMPT "att_ffffffffffffffffffffffff"
+#define NO_WORDS                           \
+	"ffffffffffffffffffffffffffffffff" \
+	"ffffffffffffffffffffffffffffffff"
 
 /* The next number of a series; never 0. */
 uint64_t dice_throw(uint64_t *dice);

@@ -145,27 +145,56 @@ MODEL_SAY(end)
 	}
 }
 
-MODEL_SAY(adoptable_next)
-{
-	s->m.adoptable_next.attempt = some_attempt_id(w, dice, "ended");
-	s->m.adoptable_next.after_event =
-	    dice_once(dice, 2) ? 0 : EVENT_FIRST + dice_side(dice, EVENT_COUNT);
-}
+/* A message that the agent posted by itself. */
+#define UNNAMED 9101
 
-MODEL_SAY(adopt)
+/* A row that may be adopted for, mostly; or NULL. */
+static const struct model_row *
+some_unknown(struct model *w, uint64_t *dice)
 {
 	int start = dice_side(dice, MODEL_ROWS);
 
-	s->m.adopt.attempt = some_attempt_id(w, dice, "ended");
-	s->m.adopt.event_id = some_event(w, dice, "completed");
-	s->m.adopt.reply_id = some_message(dice);
 	for (int i = 0; i < w->row_count && !dice_once(dice, 15); i++) {
 		const struct model_row *r =
 		    &w->rows[(start + i) % w->row_count];
 
-		if (!is(r->outcome, "unknown") || r->delivered_at == NULL)
-			continue;
-		s->m.adopt.attempt = w->attempts[r->task_id - 1].id;
-		s->m.adopt.event_id = r->event_id;
+		if (is(r->outcome, "unknown") && r->delivered_at != NULL)
+			return r;
+	}
+	return NULL;
+}
+
+MODEL_SAY(adoptable_next)
+{
+	const struct model_row *r = some_unknown(w, dice);
+
+	s->m.adoptable_next.attempt = r != NULL
+	    ? w->attempts[r->task_id - 1].id
+	    : some_attempt_id(w, dice, "ended");
+	s->m.adoptable_next.after_event =
+	    dice_once(dice, 3) ? EVENT_FIRST + dice_side(dice, EVENT_COUNT) : 0;
+}
+
+MODEL_SAY(adopt)
+{
+	const struct model_row *r = some_unknown(w, dice);
+	struct msg_adopt *adopt = &s->m.adopt;
+
+	*adopt = (struct msg_adopt){some_attempt_id(w, dice, "ended"),
+	    some_event(w, dice, "completed"), some_message(dice), 0, NO_WORDS};
+	if (r != NULL) {
+		adopt->attempt = w->attempts[r->task_id - 1].id;
+		adopt->event_id = r->event_id;
+	}
+	if (dice_once(dice, 2)) /* that nobody else can name */
+		adopt->reply_id = UNNAMED + dice_side(dice, 2);
+	if (w->told.attempt == NULL)
+		return;
+	adopt->as_of = dice_once(dice, 12) ? 0 : w->told.as_of;
+	if (!dice_once(dice, 12))
+		adopt->words = w->told.words;
+	if (!dice_once(dice, 4)) {
+		adopt->attempt = w->told.attempt;
+		adopt->event_id = w->told.event_id;
 	}
 }

@@ -93,6 +93,16 @@ has_unknown(struct model *w)
 	return false;
 }
 
+/* And not so long ago that it is refused for that. */
+static bool
+has_told(struct model *w)
+{
+	const struct model_attempt *at = model_attempt(w, w->told.attempt);
+
+	return at != NULL && w->told.as_of + 2 >= w->intent_count &&
+	    !model_row(w, at->task_id, w->told.event_id)->adopted_reply_id.has;
+}
+
 static bool
 has_pulled(struct model *w)
 {
@@ -185,8 +195,8 @@ static const struct kind kinds[] = {
     {MSG_NEXT_LIVE, 2, has_attempt, say_next_live},
     {MSG_IDENTITY, 2, has_attempt, say_identity},
     {MSG_END, 9, has_attempt, say_end},
-    {MSG_ADOPTABLE_NEXT, 2, has_unknown, say_adoptable_next},
-    {MSG_ADOPT, 4, has_unknown, say_adopt},
+    {MSG_ADOPTABLE_NEXT, 6, has_unknown, say_adoptable_next},
+    {MSG_ADOPT, 20, has_told, say_adopt},
     {MSG_BIND, 3, has_attempt, say_bind},
     {MSG_CHECK_TOKEN, 3, has_attempt, say_check_token},
     {MSG_GET_DISPATCH, 24, has_handed, say_get_dispatch},

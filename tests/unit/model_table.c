@@ -388,7 +388,8 @@ model_read_bodies(struct model *w, sqlite3 *eye)
 		if (w->intents[i].body != NULL)
 			continue;
 		(void)sqlite3_bind_int64(stmt, 1, w->intents[i].id);
-		if (sqlite3_step(stmt) == SQLITE_ROW)
+		if (sqlite3_step(stmt) == SQLITE_ROW &&
+		    !is(w->intents[i].read, cell_got(stmt, 0)))
 			w->intents[i].read =
 			    model_text("%s", cell_got(stmt, 0));
 		(void)sqlite3_reset(stmt);

@@ -18,7 +18,8 @@
 #define LATER "2026-01-05T09:20:00.000000000Z"
 
 static char token[TOKEN_LEN + 1];
-static struct msg verdict;
+static struct msg verdict, adopt;
+static char words[65];
 
 /* ---- where the story stands before the request ------------------------- */
 
@@ -125,6 +126,22 @@ unreported(struct fixture *f)
 	(void)ack_dispatch(f, token, 101, 7, ATT_1);
 	m.end = (struct msg_end){.attempt = ATT_1, .stop_reason = "lost"};
 	(void)fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_ENDED);
+}
+
+/* What a listing of its place is to leave out, it was told. */
+static void
+adoptable(struct fixture *f)
+{
+	struct msg m = {.type = MSG_ADOPTABLE_NEXT};
+	const struct msg_adoptable *told;
+
+	unreported(f);
+	m.adoptable_next = (struct msg_adoptable_next){ATT_1, 0};
+	told =
+	    &fixture_get(f, &m, ROLE_DISPATCHER, "", MSG_ADOPTABLE)->adoptable;
+	(void)snprintf(words, sizeof(words), "%s", told->words);
+	adopt.type = MSG_ADOPT;
+	adopt.adopt = (struct msg_adopt){ATT_1, 101, 77, told->as_of, words};
 }
 
 static void
@@ -287,8 +304,7 @@ const struct repeat repeats[] = {
 		.stop_reason = "failed",
 		.spawn_failed = true}},
 	NULL},
-    {unreported, ROLE_DISPATCHER,
-	{.type = MSG_ADOPT, .adopt = {ATT_1, 101, 77}}, NULL},
+    {adoptable, ROLE_DISPATCHER, {.type = MSG_ADOPT}, NULL},
     {launched, ROLE_SUPERVISOR,
 	{.type = MSG_SETTLE, .settle = {NONCE_2, "local:a", ATT_1}}, NULL},
     {guard_due, ROLE_OUTBOX, {.type = MSG_CLAIM, .claim = {NONCE_1, 0}}, NULL},
@@ -342,7 +358,9 @@ const size_t repeat_count = sizeof(repeats) / sizeof(repeats[0]);
 struct msg
 repeat_request(const struct repeat *r)
 {
-	return r->m.type == MSG_VERDICT ? verdict : r->m;
+	return r->m.type == MSG_VERDICT ? verdict
+	    : r->m.type == MSG_ADOPT    ? adopt
+					: r->m;
 }
 
 const char *

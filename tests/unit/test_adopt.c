@@ -12,6 +12,10 @@
 #define SINCE "2026-01-05T09:00:00.000000000Z"
 #define BEFORE "2026-01-05T09:05:00.000000000Z"
 #define OWN "[\"posted by connectd\"]"
+#define AS_OF 41
+#define WORDS                              \
+	"0123456789abcdef0123456789abcdef" \
+	"0123456789abcdef0123456789abcdef"
 
 /* An attempt that is settled with an unknown event. */
 static struct stage *
@@ -43,6 +47,8 @@ found(struct stage *s, int64_t after, int64_t event)
 	m.adoptable.before = BEFORE;
 	m.adoptable.ack_id = (struct opt){true, 12};
 	m.adoptable.own = (struct blob){OWN, sizeof(OWN) - 1};
+	m.adoptable.as_of = AS_OF;
+	m.adoptable.words = event != 0 ? WORDS : "";
 	stage_answer(s, &m);
 }
 
@@ -75,6 +81,8 @@ exactly_one_is_linked(void **state)
 	stage_expect(s, MSG_ADOPT);
 	assert_int_equal(101, s->asked->adopt.event_id);
 	assert_int_equal(77, s->asked->adopt.reply_id);
+	assert_int_equal(AS_OF, s->asked->adopt.as_of);
+	assert_string_equal(WORDS, s->asked->adopt.words);
 	stage_done(s);
 	found(s, 101, 102);
 	listed(s, two, 2);

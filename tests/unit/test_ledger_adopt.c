@@ -86,12 +86,25 @@ next_adoptable(struct fixture *f, int64_t after)
 }
 
 static struct msg *
-adopt(struct fixture *f, int64_t id, int64_t reply_id)
+adopt_told(struct fixture *f, const struct msg_adoptable *told, int64_t id,
+    int64_t reply_id)
 {
 	struct msg m = {.type = MSG_ADOPT};
 
-	m.adopt = (struct msg_adopt){ATT_1, id, reply_id};
+	m.adopt =
+	    (struct msg_adopt){ATT_1, id, reply_id, told->as_of, told->words};
 	return fixture_ask(f, &m, ROLE_DISPATCHER, "");
+}
+
+/* As of now; of what is not adoptable the ledger says nothing. */
+static struct msg *
+adopt(struct fixture *f, int64_t id, int64_t reply_id)
+{
+	const struct msg_adoptable *told = next_adoptable(f, id - 1);
+	const struct msg_adoptable untold = {.words = HASH_1};
+
+	return adopt_told(
+	    f, told->event_id == id ? told : &untold, id, reply_id);
 }
 
 /* ---- the ledger's own -------------------------------------------------- */
@@ -374,6 +387,135 @@ anothers_message_is_not_adopted(void **state)
 	assert_int_equal(MSG_DONE, adopt(f, 101, 78)->type);
 }
 
+/* ---- what a listing may not have left out -------------------------------- */
+
+/* Event 103 is answered where 101 is, and there is no route for it. */
+static void
+hold_reply_at_101(struct fixture *f)
+{
+	struct msg v;
+
+	(void)record_event(f, 103);
+	v = verdict_of(f, 103, "blocked");
+	v.verdict.reason = "no_route";
+	v.verdict.reply_recording_id = REPLY_TO(101);
+	(void)fixture_get(f, &v, ROLE_INTAKE, "", MSG_VERDICT_IS);
+}
+
+/* A claim of this kind; the receipt does not come yet. */
+static int64_t
+claim_kind(struct fixture *f, const char *nonce, const char *kind)
+{
+	const struct msg *c = claim(f, nonce);
+
+	assert_string_equal(kind, c->claimed.kind);
+	return c->claimed.intent_id;
+}
+
+static void
+receipt_is(struct fixture *f, int64_t intent, const char *nonce, int64_t id)
+{
+	struct msg m = {.type = MSG_RECEIPT};
+
+	m.receipt = (struct msg_receipt){intent, nonce, id};
+	(void)fixture_get(f, &m, ROLE_OUTBOX, "", MSG_SETTLED);
+}
+
+/* It is what was found, or not: nobody knows before its receipt. */
+static void
+what_was_written_since_may_be_what_was_found(void **state)
+{
+	struct fixture *f = *state;
+	const struct msg_adoptable *told;
+	int64_t intent;
+
+	(void)acknowledged(f);
+	(void)end_attempt(f, ATT_1, "lost");
+	(void)send_next(f, NONCE_1, 76); /* the completion notice */
+	told = next_adoptable(f, 0);
+	hold_reply_at_101(f);
+	assert_failed(adopt_told(f, told, 101, 77), "refused");
+	intent = claim_kind(f, NONCE_2, "holding_reply");
+	assert_failed(adopt_told(f, told, 101, 77), "refused");
+	/* Neither its own death nor a clock set back makes it forget. */
+	fixture_restart(f);
+	fixture_wait(-7200000);
+	assert_failed(adopt_told(f, told, 101, 77), "refused");
+	assert_string_equal("unknown -", adopted(f, 101));
+	receipt_is(f, intent, NONCE_2, 77);
+	assert_failed(adopt_told(f, told, 101, 77), "refused");
+	assert_true(adopt_told(f, told, 101, 78)->done.changed);
+}
+
+/* A notice that asks no more says what the listing did not leave out. */
+static void
+what_was_said_anew_since_may_be_what_was_found(void **state)
+{
+	struct fixture *f = *state;
+	const struct msg_adoptable *told;
+	int64_t intent;
+
+	(void)acknowledged(f);
+	(void)end_attempt(f, ATT_1, "lost");
+	told = next_adoptable(f, 0);
+	(void)redispatch_event(f, 101);
+	intent = claim_kind(f, NONCE_1, "completion");
+	assert_string_equal("0",
+	    sql_get(f,
+		"SELECT body LIKE '%%redispatch%%' FROM outbox WHERE id = %d",
+		(int)intent));
+	fixture_restart(f);
+	fixture_wait(-7200000);
+	assert_failed(adopt_told(f, told, 101, 77), "refused");
+	assert_string_equal("unknown -", adopted(f, 101));
+	/* Looked at again, its words are among those left out. */
+	assert_true(adopt(f, 101, 77)->done.changed);
+}
+
+/* Claimed since as it was told of, it was left out, and settles nothing. */
+static void
+what_was_told_of_may_be_claimed_since(void **state)
+{
+	struct fixture *f = *state;
+	const struct msg_adoptable *told;
+
+	(void)acknowledged(f);
+	(void)end_attempt(f, ATT_1, "lost");
+	told = next_adoptable(f, 0);
+	(void)claim_kind(f, NONCE_1, "completion");
+	hold_reply_at_101(f);
+	receipt_is(f, claim_kind(f, NONCE_2, "holding_reply"), NONCE_2, 78);
+	fixture_restart(f);
+	assert_true(adopt_told(f, told, 101, 77)->done.changed);
+}
+
+/* Another event's row names it, or another task's of the same event. */
+static void
+what_another_row_names_is_not_adopted(void **state)
+{
+	static const char *const names[] = {
+	    "ack_id", "reply_id", "adopted_reply_id"};
+	struct fixture *f = *state;
+	size_t i;
+
+	(void)acknowledged(f);
+	(void)end_attempt(f, ATT_1, "lost");
+	(void)redispatch_event(f, 101);
+	(void)launch(f, 101, ATT_2);
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		sql_put(f,
+		    "UPDATE task_events SET %s = 77"
+		    " WHERE NOT (event_id = 101 AND task_id = 1)",
+		    names[i]);
+		assert_failed(adopt(f, 101, 77), "refused");
+		sql_put(f,
+		    "UPDATE task_events SET %s = NULL"
+		    " WHERE NOT (event_id = 101 AND task_id = 1)",
+		    names[i]);
+	}
+	assert_true(adopt(f, 101, 77)->done.changed);
+}
+
 /* COUNT replies to EVENT, each twice as long in JSON as it is. */
 static void
 post_quotes(
@@ -572,6 +714,10 @@ main(void)
 	    T("I12", what_was_found_is_linked_once),
 	    T("I12", what_is_not_adoptable_is_refused),
 	    T("I12", anothers_message_is_not_adopted),
+	    T("T55", what_was_written_since_may_be_what_was_found),
+	    T("T55", what_was_said_anew_since_may_be_what_was_found),
+	    TEST(what_was_told_of_may_be_claimed_since),
+	    T("I12", what_another_row_names_is_not_adopted),
 	    TEST(a_place_with_too_many_words_is_passed_over),
 	    T("I12", its_own_reply_in_doubt_is_settled_before_it_is_adopted),
 	    TEST(beside_its_own_reply_in_doubt_none_is_adopted),

@@ -222,8 +222,9 @@ step_print(struct story *s, const struct step *step)
 static bool
 step_do(struct story *s, const struct step *step)
 {
-	if (step->type == MSG_LISTED) {
-		/* Rivals have equal words, and some are the ledger's. */
+	if (step->type == MSG_LISTED || step->type == MSG_ADOPTABLE_NEXT ||
+	    step->type == MSG_ADOPT) {
+		/* Words are compared, and some are the ledger's. */
 		if (!turn_check(s))
 			return false;
 		model_read_bodies(s->w, s->eye);

@@ -25,6 +25,8 @@ static const struct {
 } allowed[] = {
     /* Asked of a message whose posting is in doubt, which is rare. */
     {STMT_MESSAGE_IS_SPOKEN_FOR, "t"},
+    /* Of the one message found for an outcome that nobody reported. */
+    {STMT_ADOPT_IS_ANOTHERS, "t"},
     /* A foreign key's other side, skipped while no key dangles. */
     {STMT_TASK_INSERT, "outbox"},
     {STMT_ATTEMPT_INSERT, "outbox"},
