@@ -108,7 +108,10 @@ guard_called_for(struct ledger *l, struct answer *a, struct due *d)
 	return yes != 0;
 }
 
-/* Each holding reply answers its own reason only. */
+/*
+ * Each holding reply answers its own reason only. While a redispatch waits for
+ * its verdict none is due: OUTBOX_DUE passes it over.
+ */
 static int
 holding_called_for(struct ledger *l, struct answer *a, struct due *d)
 {

@@ -204,6 +204,20 @@ verdict_stands(struct ledger *l, struct answer *a, enum record_state state)
 	return 0;
 }
 
+/* What it asks for may be over by now, or to be asked after all. */
+static int
+holding_wake(struct ledger *l, struct answer *a, int64_t event_id)
+{
+	int64_t intent_id;
+
+	if (sql_number(l, STMT_HOLDING_WAITING, WITH(v_int(event_id)),
+		&intent_id) == -1)
+		return -1;
+	if (intent_id != 0)
+		answer_notice(a, MSG_POST_WAITS, intent_id, "");
+	return 0;
+}
+
 int
 handle_verdict(struct ledger *l, const struct request *q, struct answer *a)
 {
@@ -227,6 +241,7 @@ handle_verdict(struct ledger *l, const struct request *q, struct answer *a)
 	if (answer_failed(a))
 		return 0;
 	if (record_state_of(l, v->event_id, &state) == -1 ||
+	    holding_wake(l, a, v->event_id) == -1 ||
 	    lifecycle_verdict(l, a, v->event_id, state) == -1 ||
 	    retraction_moved(l, a, v->event_id) == -1)
 		return -1;

@@ -179,6 +179,7 @@ model_move(
 			e->blocked_at = w->now;
 	}
 	e->retry_at = e->next_retry_at = NULL;
+	e->is_rerun = false;
 	if (is_in(state, "blocked discarded"))
 		e->snapshot = NULL;
 	e->state = state;

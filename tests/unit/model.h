@@ -72,6 +72,7 @@ struct model_event {
 	const char *retry_since, *next_retry_at;
 	int64_t quarantine;
 	const char *quarantine_death;
+	bool is_rerun; /* a redispatch waits for its verdict; no column */
 };
 
 struct model_task {

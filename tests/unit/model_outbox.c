@@ -42,11 +42,19 @@ intent_is_called_for(struct model *w, const struct model_intent *n)
 	return true;
 }
 
+/* Does an ask wait, for what comes of the redispatch that it asks for? */
+static bool
+holding_waits(struct model *w, const struct model_intent *n)
+{
+	return is(n->kind, "holding_reply") &&
+	    model_event(w, n->event_id.value)->is_rerun;
+}
+
 /* A hold stops the connector's own messages, not a worker's words (L8). */
 static bool
 intent_may_go(struct model *w, const struct model_intent *n)
 {
-	return is(n->state, "pending") &&
+	return is(n->state, "pending") && !holding_waits(w, n) &&
 	    !(n->retracts != 0 && model_retraction_waits(w, n)) &&
 	    (w->hold_count == 0 || !is_in(n->kind, LIFECYCLE));
 }

@@ -176,6 +176,7 @@ redispatch_held(
 		model_move(w, e, "blocked",
 		    *e->reason != '\0' ? e->reason : "held_incomplete");
 		e->next_retry_at = w->now;
+		e->is_rerun = true;
 	}
 	return d;
 }
@@ -191,6 +192,7 @@ redispatch_blocked(
 	e->authorized_at = later(d->decided_at, e->blocked_at);
 	e->authorized_by = m->by;
 	e->next_retry_at = w->now;
+	e->is_rerun = true;
 	return d;
 }
 

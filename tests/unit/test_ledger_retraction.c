@@ -193,6 +193,99 @@ an_ask_elsewhere_needs_no_time(void **state)
 		" AND body LIKE '%%: an earlier notice here asked%%'"));
 }
 
+/* ---- what is not asked any more ----------------------------------------- */
+
+static const char *
+holding(struct fixture *f)
+{
+	return sql_get(
+	    f, "SELECT state FROM outbox WHERE kind = 'holding_reply'");
+}
+
+/* Not asked, and not looked at again and again. */
+static void
+assert_not_asked(struct fixture *f)
+{
+	struct msg m = {.type = MSG_NEXT_DUE};
+	const struct msg_claimed *c = &claim(f, next_nonce())->claimed;
+
+	assert_false(c->found);
+	assert_int_equal(0, c->due_in_ms);
+	assert_false(
+	    fixture_get(f, &m, ROLE_OUTBOX, "", MSG_DUE)->due.in_ms.has);
+	assert_string_equal("pending", holding(f));
+}
+
+/* 101 has no route and is redispatched before anybody was told of it. */
+static void
+redispatch_before_it_is_asked(struct fixture *f)
+{
+	block_no_route(f);
+	fixture_wait(1000);
+	(void)redispatch_event(f, 101);
+	assert_not_asked(f);
+	fixture_wait(-60000);
+	assert_not_asked(f);
+	fixture_restart(f);
+	fixture_wait(3600000);
+	assert_not_asked(f);
+	fixture_forget(f);
+}
+
+static void
+an_ask_waits_for_the_verdict_and_is_not_made(void **state)
+{
+	struct fixture *f = *state;
+
+	redispatch_before_it_is_asked(f);
+	assert_string_equal("admitted", admit_event(f, 101, "k"));
+	assert_true(outbox_was_told(f));
+	assert_string_equal("", claim_one(f));
+	assert_string_equal("canceled", holding(f));
+	assert_int_equal(0, retraction_count(f, "%"));
+}
+
+/* There is no route yet: it is asked once, and can be answered. */
+static void
+an_ask_waits_for_the_verdict_and_is_made(void **state)
+{
+	struct fixture *f = *state;
+
+	redispatch_before_it_is_asked(f);
+	(void)refuse_event(f, 101, "blocked", "no_route");
+	assert_true(outbox_was_told(f));
+	post_one(f, "holding_reply");
+	(void)redispatch_event(f, 101);
+	(void)admit_event(f, 101, "k");
+	no_guards(f);
+	post_one(f, "retraction");
+	assert_string_equal("", claim_one(f));
+}
+
+static void
+an_ask_of_what_is_blocked_otherwise_is_not_made(void **state)
+{
+	struct fixture *f = *state;
+
+	redispatch_before_it_is_asked(f);
+	(void)refuse_event(f, 101, "blocked", "read_failed");
+	assert_true(outbox_was_told(f));
+	assert_string_equal("", claim_one(f));
+	assert_string_equal("canceled", holding(f));
+}
+
+/* A person closes it before there was a verdict. */
+static void
+an_ask_that_waits_ends_with_a_discard(void **state)
+{
+	struct fixture *f = *state;
+
+	redispatch_before_it_is_asked(f);
+	(void)discard_event(f, 101);
+	assert_string_equal("canceled", holding(f));
+	assert_string_equal("", claim_one(f));
+}
+
 /* Guards and ticks ask for nothing; nor does a success. */
 static void
 what_asks_nothing_is_not_answered(void **state)
@@ -242,6 +335,10 @@ main(void)
 	    TEST(an_answer_is_for_one_event_only),
 	    TEST(two_asks_are_told_apart),
 	    TEST(an_ask_elsewhere_needs_no_time),
+	    TEST(an_ask_waits_for_the_verdict_and_is_not_made),
+	    TEST(an_ask_waits_for_the_verdict_and_is_made),
+	    TEST(an_ask_of_what_is_blocked_otherwise_is_not_made),
+	    TEST(an_ask_that_waits_ends_with_a_discard),
 	    TEST(what_asks_nothing_is_not_answered),
 	    TEST(a_retraction_that_cannot_be_written_undoes_the_decision),
 	};
