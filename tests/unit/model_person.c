@@ -189,7 +189,7 @@ redispatch_blocked(
 	    model_decide_event(w, "redispatch", m->nonce, m->by, e);
 
 	e->quarantine = 0; /* deaths are counted anew */
-	e->authorized_at = later(d->decided_at, e->blocked_at);
+	e->authorized_at = later(w->now, e->blocked_at);
 	e->authorized_by = m->by;
 	e->next_retry_at = w->now;
 	e->is_rerun = true;
