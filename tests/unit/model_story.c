@@ -88,7 +88,8 @@ has_unknown(struct model *w)
 {
 	for (int i = 0; i < w->row_count; i++)
 		if (is(w->rows[i].outcome, "unknown") &&
-		    w->rows[i].delivered_at != NULL)
+		    w->rows[i].delivered_at != NULL &&
+		    !w->rows[i].adopted_reply_id.has)
 			return true;
 	return false;
 }
@@ -195,7 +196,7 @@ static const struct kind kinds[] = {
     {MSG_NEXT_LIVE, 2, has_attempt, say_next_live},
     {MSG_IDENTITY, 2, has_attempt, say_identity},
     {MSG_END, 9, has_attempt, say_end},
-    {MSG_ADOPTABLE_NEXT, 6, has_unknown, say_adoptable_next},
+    {MSG_ADOPTABLE_NEXT, 20, has_unknown, say_adoptable_next},
     {MSG_ADOPT, 20, has_told, say_adopt},
     {MSG_BIND, 3, has_attempt, say_bind},
     {MSG_CHECK_TOKEN, 3, has_attempt, say_check_token},
