@@ -106,7 +106,7 @@ struct token *token_new(struct outbox *o);
 void token_credential(struct token *t, const struct msg_credential *c);
 /*
  * The present access token, minted if need be. REFUSED_SERIAL is that of a
- * token that Basecamp answered 401 to, 0 for none.
+ * token that Basecamp answered 401 to, 0 for none: that one is not the answer.
  */
 void token_get(
     struct token *t, int64_t refused_serial, token_done done, void *arg);

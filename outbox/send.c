@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/clock.h"
 #include "common/log.h"
 #include "common/random.h"
 #include "common/xmalloc.h"
@@ -28,8 +27,8 @@ struct sending {
 	int64_t recording_id;
 	char *text;
 	size_t len;
-	bool replayed;       /* after a 401 that renewed the token */
-	int64_t token_until; /* monotonic ms: how long it may wait for that */
+	bool replayed; /* after a 401, with another token */
+	bool waits;    /* for that one, and the log says so */
 };
 
 static void sending_post(struct sending *s);
@@ -147,18 +146,33 @@ on_token_pause(evutil_socket_t fd, short what, void *arg)
 	sending_ask_token(arg);
 }
 
-/* It passes: nothing was created, so the message can wait for a token. */
+/*
+ * The 401 proves that nothing was posted, and that is all it says of the
+ * message: it waits for another token as long as the ones that are not claimed
+ * do, a reload with another credential included. Nothing else is kept from
+ * its turn meanwhile, for whatever the outbox does takes the same token. What
+ * the message says was called for at its claim, as with a slow request. Only
+ * a stop, which no wait may outlast, leaves it in doubt.
+ */
 static void
-sending_pause(struct sending *s, int64_t wait_ms)
+sending_pause(struct sending *s, enum token_answer answer, int64_t wait_ms)
 {
 	struct timeval tv;
 
 	if (wait_ms <= 0)
 		wait_ms = TOKEN_PAUSE_MS;
-	if (clock_monotonic_ms() + wait_ms > s->token_until) {
-		settle_refused(s, "refused; nothing was created (HTTP 401)");
+	if (s->o->stopping &&
+	    (answer == TOKEN_REFUSED || !work_has_time(s->o, wait_ms))) {
+		settle_deferred(s, "HTTP 401, and no other access token");
 		return;
 	}
+	if (!s->waits)
+		log_warnx("intent %lld waits for another access token",
+		    (long long)s->intent_id);
+	s->waits = true;
+	/* Not all of it: a stop or another credential may come first. */
+	if (wait_ms > TOKEN_PAUSE_MS)
+		wait_ms = TOKEN_PAUSE_MS;
 	tv.tv_sec = wait_ms / 1000;
 	tv.tv_usec = wait_ms % 1000 * 1000;
 	if (event_base_once(
@@ -166,21 +180,19 @@ sending_pause(struct sending *s, int64_t wait_ms)
 		fatalx("intent: no timer");
 }
 
-/* A 401 created nothing: with a fresh token the request is made once more. */
+/* With another token the request is made once more. */
 static void
 on_fresh_token(enum token_answer answer, const char *bearer, int64_t serial,
     int64_t wait_ms, void *arg)
 {
 	struct sending *s = arg;
 
-	if (answer == TOKEN_GOOD && serial != s->serial) {
-		sending_bearer(s, bearer, serial);
-		sending_post(s);
-	} else if (answer == TOKEN_TRANSIENT || answer == TOKEN_THROTTLED) {
-		sending_pause(s, wait_ms);
-	} else {
-		settle_refused(s, "refused; nothing was created (HTTP 401)");
+	if (answer != TOKEN_GOOD) {
+		sending_pause(s, answer, wait_ms);
+		return;
 	}
+	sending_bearer(s, bearer, serial);
+	sending_post(s);
 }
 
 static void
@@ -210,8 +222,6 @@ on_posted(const struct http_answer *answer, void *arg)
 		settle_deferred(s, answer->why);
 	} else if (answer->status == 401 && !s->replayed) {
 		s->replayed = true;
-		s->token_until = clock_monotonic_ms() +
-		    outbox_limit(s->o, LIMIT_post_timeout);
 		sending_ask_token(s);
 	} else if (answer->status >= 200 && answer->status < 300) {
 		on_created(s, answer);

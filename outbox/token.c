@@ -493,7 +493,8 @@ token_get(struct token *t, int64_t refused_serial, token_done done, void *arg)
 	w->arg = arg;
 	TAILQ_INSERT_TAIL(&t->waiters, w, entry);
 	token_release(t);
-	if (t->state == TS_GOOD && refused_serial == t->serial)
+	/* Not handed out again, should a renewal that is under way fail. */
+	if (refused_serial == t->serial)
 		wipe(&t->bearer);
 	if (t->state == TS_GOOD &&
 	    (t->bearer == NULL || clock_monotonic_ms() >= t->renew_at))

@@ -5,6 +5,9 @@
 import signal
 import time
 
+import pytest
+
+from harness import AGENT
 from surroundings import wait_for
 
 COMMENTS = "POST /{a}/recordings/{id}/comments.json"
@@ -134,3 +137,64 @@ def test_a_stop_says_what_it_cuts_short(make_connector):
     assert messages(connector) == {("holding_reply", "sending"): 1}
     assert "the next start looks whether it arrived" in connector.tail()
     assert "sent from the next start" not in connector.tail()
+
+
+# ---- while there is no access token ----------------------------------------
+
+NO_TOKEN = {
+    "limited": {"status": 429, "headers": {"Retry-After": "1"}},
+    "failing": {"status": 503},
+    "refused": {"status": 401},
+    "refused for good": {"status": 401, "body": {"error": "invalid_client"}},
+}
+
+
+def unauthorized_message(connector, answer):
+    """The one message is answered 401, and a renewal with that answer."""
+    sim = connector.start().sim
+    sim.fault(COMMENTS, times=1, status=401)
+    fault = sim.fault(TOKENS, times=0, **answer)["fault"]
+    sim.mention(project_id=UNROUTED)
+    sim.wait("hits", 1, fault=fault)
+    connector.wait_log("waits for another access token")
+    assert messages(connector) == {("holding_reply", "sending"): 1}
+
+
+def bring_credential(connector):
+    connector.sim.world({"clients": [{
+        "client_id": "agent-client", "secret": "another-secret",
+        "person_id": AGENT, "scope": "full"}]})
+    connector.write_credentials(client_secret="another-secret")
+    assert connector.connectctl("reload").returncode == 0
+
+
+@pytest.mark.parametrize("name", NO_TOKEN)
+def test_a_401_waits_for_another_token(make_connector, name):
+    """It created nothing, and says nothing of the message: that is posted
+    with the next token, whenever there is one.
+    """
+    connector = make_connector(limits={"feed_retry": "20ms"})
+    unauthorized_message(connector, NO_TOKEN[name])
+    connector.sim.clear_faults()
+    if name.startswith("refused"):
+        bring_credential(connector)
+    wait_for(lambda: messages(connector) == {("holding_reply", "sent"): 1},
+             what="the message: %s" % messages(connector))
+    assert len(connector.sim.log(COMMENTS)) == 2
+    assert len(connector.sim.messages()) == 1
+
+
+def test_a_stop_ends_the_wait_for_a_token(make_connector):
+    """In doubt, not refused: nobody sends it again by himself, and a person
+    is shown it. The stop does not take its whole bound for it.
+    """
+    connector = make_connector(limits={"outbox_flush": "30s"})
+    unauthorized_message(connector, NO_TOKEN["refused"])
+    assert connector.stop(timeout=20) == 143
+    assert messages(connector) == {("holding_reply", "sending"): 1}
+    connector.sim.clear_faults()
+    connector.start(entered=False)
+    bring_credential(connector)
+    connector.wait_status(
+        lambda s: s["data"]["status"]["indeterminate_intents"])
+    assert len(connector.sim.log(COMMENTS)) == 1
