@@ -18,6 +18,9 @@
 #include "common/http.h"
 #include "common/role.h"
 
+/* A Retry-After beyond this is not believed, whoever says it. */
+#define HOLD_MOST_S 1800
+
 struct token;
 
 enum work {
@@ -43,6 +46,7 @@ struct outbox {
 	int64_t stop_at; /* monotonic ms; a stop's bound */
 	int64_t posting; /* the intent that is claimed and being posted, or 0 */
 	int sent;        /* in this turn */
+	int64_t send_at; /* monotonic ms; nothing is claimed before */
 	int64_t listed;  /* the intent looked at last in this pass */
 	struct event *wake;
 };
@@ -58,12 +62,19 @@ void work_init(struct outbox *o);
 void work_configured(struct outbox *o);
 /* Something may be due now. */
 void work_poke(struct outbox *o);
-/* A step did something. UNCERTAIN: a request may or may not have landed. */
-void work_step_done(struct outbox *o, bool uncertain);
+/* A step did something. */
+void work_step_done(struct outbox *o);
+/*
+ * A request may or may not have landed. The next is left to a later turn, in
+ * RETRY_AFTER seconds if Basecamp named so many.
+ */
+void work_step_uncertain(struct outbox *o, int64_t retry_after);
 /* Nothing is due now; wake in so many ms, or at the next poke if absent. */
 void work_step_none(struct outbox *o, struct opt in_ms);
 /* Something may be due and cannot be done now; try again in MS. */
 void work_step_wait(struct outbox *o, int64_t ms);
+/* Ms until something may be claimed again; 0: now. */
+int64_t work_send_in(const struct outbox *o);
 /*
  * Would what is claimed in so many ms have time to be answered before a stop
  * ends (operator.md 1.6)?

@@ -35,7 +35,7 @@ on_settled(struct peer *peer, struct msg *m, void *arg)
 		log_warnx("intent %lld: the ledger does not settle it: %s",
 		    (long long)d->intent_id, m->failed.text);
 	free(d);
-	work_step_done(o, false);
+	work_step_done(o);
 }
 
 static void

@@ -27,8 +27,9 @@ struct sending {
 	int64_t recording_id;
 	char *text;
 	size_t len;
-	bool replayed; /* after a 401, with another token */
-	bool waits;    /* for that one, and the log says so */
+	bool replayed;       /* after a 401, with another token */
+	bool waits;          /* for that one, and the log says so */
+	int64_t retry_after; /* seconds, as Basecamp said */
 };
 
 static void sending_post(struct sending *s);
@@ -45,13 +46,10 @@ sending_free(struct sending *s)
 
 /* Through with it; the step is over. */
 static void
-sending_over(struct sending *s, bool uncertain)
+sending_over(struct sending *s)
 {
-	struct outbox *o = s->o;
-
-	o->posting = 0;
+	s->o->posting = 0;
 	sending_free(s);
-	work_step_done(o, uncertain);
 }
 
 /* ---- what became of it -------------------------------------------------- */
@@ -60,18 +58,25 @@ static void
 on_settled(struct peer *peer, struct msg *m, void *arg)
 {
 	struct sending *s = arg;
+	struct outbox *o = s->o;
 
 	if (m->type == MSG_FAILED)
 		log_warnx("intent %lld: the ledger does not take its outcome: "
 			  "%s",
 		    (long long)s->intent_id, m->failed.text);
-	sending_over(s, false);
+	sending_over(s);
+	work_step_done(o);
 }
 
 static void
 on_deferred(struct peer *peer, struct msg *m, void *arg)
 {
-	sending_over(arg, true);
+	struct sending *s = arg;
+	struct outbox *o = s->o;
+	int64_t retry_after = s->retry_after;
+
+	sending_over(s);
+	work_step_uncertain(o, retry_after);
 }
 
 static void
@@ -218,6 +223,7 @@ on_posted(const struct http_answer *answer, void *arg)
 	struct sending *s = arg;
 	char note[64];
 
+	s->retry_after = answer->retry_after;
 	if (answer->outcome != HTTP_ANSWERED) {
 		settle_deferred(s, answer->why);
 	} else if (answer->status == 401 && !s->replayed) {
@@ -269,7 +275,7 @@ on_claimed(struct peer *peer, struct msg *m, void *arg)
 		if (m->type == MSG_FAILED)
 			work_step_wait(o, LEDGER_PAUSE_MS);
 		else
-			work_step_done(o, false);
+			work_step_done(o);
 		return;
 	}
 	o->posting = c->intent_id;
@@ -322,6 +328,10 @@ on_due(struct peer *peer, struct msg *m, void *arg)
 	}
 	if (!m->due.in_ms.has || m->due.in_ms.value > 0) {
 		work_step_none(o, m->due.in_ms);
+		return;
+	}
+	if (work_send_in(o) > 0) {
+		work_step_wait(o, work_send_in(o));
 		return;
 	}
 	s = xcalloc(1, sizeof(*s));

@@ -24,7 +24,6 @@
 #define LIFE_NORMAL_S 3600
 #define LIFE_MOST_S 86400
 #define HOLD_NORMAL_S 60
-#define HOLD_MOST_S 1800
 #define REFUSED_HOLD_S 3600
 #define RENEW_AGAIN_MS 30000
 /* A stored hold that ends later than this is not believed. */

@@ -6,12 +6,14 @@
  *	start listing	the next intent		start sending
  *	start sending	again, or in doubt: say STARTED, listing
  *						say STARTED, listing
- *	sending		again, 16 a turn	listing
+ *	sending		again, 16 a turn; or	listing
+ *			in doubt: listing
  *	listing		one a turn: sending	idle
  *	idle		(a poke or the clock: sending)
  *
  * While stopping every step leads to sending, until nothing is due: that ends
  * the process, as does its bound. What cannot be sent just now makes it idle.
+ * After a doubt nothing is claimed before the tick, whatever leads to sending.
  */
 #include <assert.h>
 
@@ -20,6 +22,8 @@
 #include "outbox/outbox.h"
 
 #define TURN_SENDS_MOST 16
+/* From an uncertain send to the next turn's first. */
+#define TURN_TICK_MS 1000
 /* A claim without time to be answered only makes work for a person. */
 #define STOP_LEAST_MS 5000
 
@@ -109,14 +113,13 @@ work_next(struct outbox *o)
 
 /* After a step that did something. */
 static enum work
-work_after_step(struct outbox *o, bool uncertain)
+work_after_step(struct outbox *o)
 {
 	switch (o->work) {
 	case WORK_START_LISTING:
 		return WORK_START_LISTING;
 	case WORK_START_SENDING:
-		/* The next would meet the same Basecamp. */
-		return uncertain ? WORK_LISTING : WORK_START_SENDING;
+		return WORK_START_SENDING;
 	case WORK_SENDING:
 		return ++o->sent < TURN_SENDS_MOST ? WORK_SENDING
 						   : WORK_LISTING;
@@ -151,14 +154,34 @@ work_enter(struct outbox *o, enum work work)
 }
 
 void
-work_step_done(struct outbox *o, bool uncertain)
+work_step_done(struct outbox *o)
 {
 	o->busy = false;
-	if (uncertain)
-		wake_at(o,
-		    (struct opt){true, outbox_limit(o, LIMIT_reconcile_after)});
-	work_enter(
-	    o, o->stopping ? WORK_SENDING : work_after_step(o, uncertain));
+	work_enter(o, o->stopping ? WORK_SENDING : work_after_step(o));
+}
+
+/* The next would meet the same Basecamp, and end in doubt as well. */
+void
+work_step_uncertain(struct outbox *o, int64_t retry_after)
+{
+	int64_t ms = 1000 *
+	    (retry_after < HOLD_MOST_S ? retry_after : (int64_t)HOLD_MOST_S);
+
+	if (ms < TURN_TICK_MS)
+		ms = TURN_TICK_MS;
+	o->busy = false;
+	o->send_at = clock_monotonic_ms() + ms;
+	wake_at(o, (struct opt){true, ms});
+	wake_at(o, (struct opt){true, outbox_limit(o, LIMIT_reconcile_after)});
+	work_enter(o, o->stopping ? WORK_SENDING : WORK_LISTING);
+}
+
+int64_t
+work_send_in(const struct outbox *o)
+{
+	int64_t left = o->send_at - clock_monotonic_ms();
+
+	return left > 0 ? left : 0;
 }
 
 /* Only a step of sending says that nothing is due, and no poke came since. */

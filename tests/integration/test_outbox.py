@@ -68,11 +68,35 @@ def test_what_is_due_behind_what_stands_down_at_a_start(make_connector):
     connector.wait_event(event_id, "dispatched", "completed")
 
 
-# ---- while it stops --------------------------------------------------------
-
 UNROUTED = 48699915
 TOKENS = "POST /oauth/tokens"
 TURN = 16               # sends of a turn, of outbox/work.c
+
+
+def test_a_doubt_is_of_one_message(make_connector):
+    """The others wait until Basecamp may be well again."""
+    connector = make_connector(limits={"reconcile_after": "1m"})
+    sim = connector.start().sim
+    sim.gate(COMMENTS)
+    for _ in range(TURN):
+        sim.mention(project_id=UNROUTED)
+    sim.wait("held", 1)
+    wait_for(lambda: sum(messages(connector).values()) == TURN,
+             what="all that is due")
+    fault = sim.fault(COMMENTS, times=0, status=429,
+                      headers={"Retry-After": "3"})["fault"]
+    sim.release(COMMENTS)
+    sim.wait("hits", 1, fault=fault)
+    connector.wait_log("may or may not be posted: HTTP 429")
+    assert connector.status()
+    sim.clear_faults()
+    wait_for(lambda: messages(connector) == {
+        ("holding_reply", "sending"): 1,
+        ("holding_reply", "sent"): TURN - 1}, what="the others")
+    assert len(sim.log(COMMENTS)) == TURN
+
+
+# ---- while it stops --------------------------------------------------------
 
 
 def test_a_stop_sends_all_that_is_due(make_connector):
@@ -165,7 +189,6 @@ def bring_credential(connector):
         "client_id": "agent-client", "secret": "another-secret",
         "person_id": AGENT, "scope": "full"}]})
     connector.write_credentials(client_secret="another-secret")
-    assert connector.connectctl("reload").returncode == 0
 
 
 @pytest.mark.parametrize("name", NO_TOKEN)
@@ -178,6 +201,7 @@ def test_a_401_waits_for_another_token(make_connector, name):
     connector.sim.clear_faults()
     if name.startswith("refused"):
         bring_credential(connector)
+        assert connector.connectctl("reload").returncode == 0
     wait_for(lambda: messages(connector) == {("holding_reply", "sent"): 1},
              what="the message: %s" % messages(connector))
     assert len(connector.sim.log(COMMENTS)) == 2
@@ -193,8 +217,8 @@ def test_a_stop_ends_the_wait_for_a_token(make_connector):
     assert connector.stop(timeout=20) == 143
     assert messages(connector) == {("holding_reply", "sending"): 1}
     connector.sim.clear_faults()
-    connector.start(entered=False)
     bring_credential(connector)
+    connector.start()
     connector.wait_status(
         lambda s: s["data"]["status"]["indeterminate_intents"])
     assert len(connector.sim.log(COMMENTS)) == 1

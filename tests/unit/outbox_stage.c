@@ -48,6 +48,8 @@ role_state(struct role *role, const char *name, const char *fmt, ...)
 _Noreturn void
 role_exit(struct role *role, int code)
 {
+	if (!stage.may_exit)
+		fail_msg("it ends");
 	stage.exited = true;
 	longjmp(stage.exit, 1);
 }
@@ -317,6 +319,7 @@ stage_until_exit(void)
 {
 	int64_t until = clock_monotonic_ms() + WAIT_MS;
 
+	stage.may_exit = true;
 	if (setjmp(stage.exit) == 0) {
 		while (clock_monotonic_ms() < until)
 			turn(10);

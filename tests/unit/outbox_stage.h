@@ -38,7 +38,7 @@ struct outbox_stage {
 	size_t doubt_count;
 	struct stage_request mint, post, listing;
 	int64_t limits[LIMIT_COUNT];
-	bool exited;
+	bool may_exit, exited;
 	jmp_buf exit;
 };
 

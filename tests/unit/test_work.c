@@ -1,0 +1,142 @@
+/*
+ * When the outbox does what (operator.md 1.11): after a request that may or
+ * may not have landed the next would meet the same Basecamp.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "common/clock.h"
+#include "tests/unit/outbox_stage.h"
+
+#define CREATED "{\"id\":1}"
+/* The tick of 1.11; less, for a clock that counts whole ms. */
+#define TICK_MS 990
+
+/* Started, with a token, and nothing to do. */
+static void
+begin_idle(void)
+{
+	stage_open();
+	stage.due = 1;
+	stage_configure();
+	stage_mint("token");
+	stage_until(&stage.post.count, 1);
+	stage_answer(&stage.post, 201, CREATED, 0);
+	stage_until(&stage.received, 1);
+	stage_run(50);
+	assert_true(stage.o.started);
+	assert_int_equal(WORK_IDLE, stage.o.work);
+}
+
+/* The request under way ends in doubt; the next is made so much later. */
+static int64_t
+ms_after_doubt(int status, int64_t retry_after)
+{
+	int posts = stage.post.count, claimed = stage.claimed;
+	int64_t from = clock_monotonic_ms();
+
+	stage_answer(&stage.post, status, "", retry_after);
+	stage_run(100);
+	work_poke(&stage.o); /* POST_WAITS, of one more */
+	stage_run(100);
+	assert_int_equal(claimed, stage.claimed);
+	stage_until(&stage.post.count, posts + 1);
+	assert_int_equal(claimed + 1, stage.claimed);
+	return clock_monotonic_ms() - from;
+}
+
+static void
+after_a_doubt_the_rest_waits_for_the_tick(void **state)
+{
+	begin_idle();
+	stage.due = 3;
+	work_poke(&stage.o);
+	stage_until(&stage.post.count, 2);
+	assert_in_range(ms_after_doubt(503, 0), TICK_MS, 1900);
+	/* Longer if Basecamp says so. */
+	assert_in_range(ms_after_doubt(429, 2), 2 * TICK_MS, 2900);
+	stage_close();
+}
+
+static void
+at_the_start_it_is_the_same(void **state)
+{
+	stage_open();
+	stage.due = 2;
+	stage_configure();
+	stage_mint("token");
+	stage_until(&stage.post.count, 1);
+	assert_in_range(ms_after_doubt(503, 0), TICK_MS, 1900);
+	stage_close();
+}
+
+/* What did not happen is certain. */
+static void
+after_a_refusal_nothing_waits(void **state)
+{
+	int64_t from;
+
+	begin_idle();
+	stage.due = 2;
+	work_poke(&stage.o);
+	stage_until(&stage.post.count, 2);
+	from = clock_monotonic_ms();
+	stage_answer(&stage.post, 403, "", 0);
+	stage_until(&stage.post.count, 3);
+	assert_in_range(clock_monotonic_ms() - from, 0, TICK_MS - 1);
+	stage_close();
+}
+
+static void
+begin_stop(int64_t due, int64_t bound_ms)
+{
+	begin_idle();
+	stage.due = due;
+	work_poke(&stage.o);
+	stage_until(&stage.post.count, 2);
+	work_stop(&stage.o, bound_ms);
+}
+
+static void
+a_stop_goes_on_after_the_tick(void **state)
+{
+	begin_stop(2, 15000);
+	assert_in_range(ms_after_doubt(503, 0), TICK_MS, 1900);
+	stage_answer(&stage.post, 503, "", 0);
+	stage_until_exit();
+	assert_int_equal(0, stage.due);
+	stage_close();
+}
+
+/* There is no time for another after it: that is for the next start. */
+static void
+a_stop_does_not_wait_in_vain(void **state)
+{
+	int64_t from;
+
+	begin_stop(2, 15000);
+	from = clock_monotonic_ms();
+	stage_answer(&stage.post, 429, "", 60);
+	stage_until_exit();
+	assert_in_range(clock_monotonic_ms() - from, 0, TICK_MS - 1);
+	assert_int_equal(1, stage.due);
+	assert_int_equal(1, stage.deferred);
+	stage_close();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(after_a_doubt_the_rest_waits_for_the_tick),
+	    cmocka_unit_test(at_the_start_it_is_the_same),
+	    cmocka_unit_test(after_a_refusal_nothing_waits),
+	    cmocka_unit_test(a_stop_goes_on_after_the_tick),
+	    cmocka_unit_test(a_stop_does_not_wait_in_vain),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
