@@ -23,6 +23,7 @@ struct listing {
 	bool too_many;
 	size_t rows;
 	int pages;
+	int64_t wait_ms;
 	listing_filter filter; /* NULL: none */
 	listing_done done;
 	void *arg;
@@ -33,7 +34,7 @@ static void listing_page(struct listing *l);
 static void
 listing_end(struct listing *l, enum listing_end end, const char *why)
 {
-	l->done(end, l->candidates, l->count, why, l->arg);
+	l->done(end, l->candidates, l->count, why, l->wait_ms, l->arg);
 	if (l->bearer != NULL)
 		explicit_bzero(l->bearer, strlen(l->bearer));
 	free(l->bearer);
@@ -68,7 +69,8 @@ on_token(enum token_answer answer, const char *bearer, int64_t serial,
 	struct listing *l = arg;
 
 	if (answer != TOKEN_GOOD) {
-		listing_end(l, LISTING_FAILED, "there is no access token");
+		l->wait_ms = wait_ms;
+		listing_end(l, LISTING_UNASKED, "there is no access token");
 		return;
 	}
 	if (l->bearer != NULL)

@@ -13,13 +13,15 @@
 enum listing_end {
 	LISTING_WHOLE,     /* the candidates are all there are */
 	LISTING_FAILED,    /* later perhaps */
+	LISTING_UNASKED,   /* there is no access token to ask with */
 	LISTING_UNLISTABLE /* never */
 };
 
 /* May this one be it? By one that is not asked again. */
 typedef bool (*listing_filter)(const struct message_found *m, void *arg);
+/* WAIT_MS of UNASKED: until there may be a token; 0: nobody knows. */
 typedef void (*listing_done)(enum listing_end end, const int64_t *candidates,
-    size_t count, const char *why, void *arg);
+    size_t count, const char *why, int64_t wait_ms, void *arg);
 
 /*
  * TEXT is normalised; NULL with FILTER: whatever FILTER lets pass. Both get

@@ -14,6 +14,7 @@
 #include "outbox/listing.h"
 
 #define LEDGER_PAUSE_MS 1000
+#define TOKEN_PAUSE_MS 1000
 
 struct doubt {
 	struct outbox *o;
@@ -28,6 +29,7 @@ on_settled(struct peer *peer, struct msg *m, void *arg)
 	struct doubt *d = arg;
 	struct outbox *o = d->o;
 
+	o->listed = d->intent_id;
 	if (m->type == MSG_SETTLED)
 		log_info("intent %lld, left in doubt: %s",
 		    (long long)d->intent_id, m->settled.state);
@@ -78,13 +80,27 @@ settle_later(struct doubt *d)
 	(void)peer_request(outbox_ledger(d->o), &m, on_settled, d);
 }
 
+/* Basecamp was not asked, so nothing has failed: it is asked later. */
+static void
+doubt_keep(struct doubt *d, int64_t wait_ms)
+{
+	struct outbox *o = d->o;
+
+	free(d);
+	work_step_wait(o, wait_ms > 0 ? wait_ms : TOKEN_PAUSE_MS);
+}
+
 static void
 on_listed(enum listing_end end, const int64_t *candidates, size_t count,
-    const char *why, void *arg)
+    const char *why, int64_t wait_ms, void *arg)
 {
 	struct doubt *d = arg;
 	char note[64];
 
+	if (end == LISTING_UNASKED) {
+		doubt_keep(d, wait_ms);
+		return;
+	}
 	if (end == LISTING_WHOLE) {
 		settle_listed(d, candidates, count);
 		return;
@@ -133,7 +149,6 @@ on_sending(struct peer *peer, struct msg *m, void *arg)
 		work_step_none(o, m->sending.in_ms);
 		return;
 	}
-	o->listed = m->sending.intent_id;
 	d = doubt_new(o, &m->sending);
 	kind = message_kind(m->sending.message_kind);
 	if (kind == NULL || clock_parse(m->sending.sending_at, &since) == -1) {

@@ -60,7 +60,7 @@ is_a_reply(const struct message_found *m, void *arg)
 
 static void
 on_listed(enum listing_end end, const int64_t *candidates, size_t count,
-    const char *why, void *arg)
+    const char *why, int64_t wait_ms, void *arg)
 {
 	struct msg m = {.type = MSG_REPLIES};
 	struct replies *r = arg;

@@ -11,6 +11,9 @@
  *	listing		one a turn: sending	idle
  *	idle		(a poke or the clock: sending)
  *
+ * At the start what cannot be done just now, for want of a token, is waited
+ * for until the bound is over; later it goes on with the next state.
+ *
  * While stopping every step leads to sending, until nothing is due: that ends
  * the process, as does its bound. What cannot be sent just now makes it idle.
  * After a doubt nothing is claimed before the tick, whatever leads to sending.
@@ -169,6 +172,9 @@ work_step_uncertain(struct outbox *o, int64_t retry_after)
 
 	if (ms < TURN_TICK_MS)
 		ms = TURN_TICK_MS;
+	/* What is due besides is left. */
+	if (o->work == WORK_START_SENDING && !o->stopping)
+		say_started(o, false);
 	o->busy = false;
 	o->send_at = clock_monotonic_ms() + ms;
 	wake_at(o, (struct opt){true, ms});
@@ -210,10 +216,18 @@ void
 work_step_wait(struct outbox *o, int64_t ms)
 {
 	o->busy = false;
+	if (o->stopping && steps[o->work] != send_one) {
+		/* Whether all is sent is what it asks then. */
+		work_enter(o, WORK_SENDING);
+		return;
+	}
 	if (o->stopping && !work_has_time(o, ms))
 		work_stop_short(o);
 	wake_at(o, (struct opt){true, ms});
-	work_enter(o, o->stopping ? WORK_IDLE : work_after_none[o->work]);
+	if (o->stopping)
+		work_enter(o, WORK_IDLE);
+	else if (o->started)
+		work_enter(o, work_after_none[o->work]);
 }
 
 void

@@ -222,3 +222,22 @@ def test_a_stop_ends_the_wait_for_a_token(make_connector):
     connector.wait_status(
         lambda s: s["data"]["status"]["indeterminate_intents"])
     assert len(connector.sim.log(COMMENTS)) == 1
+
+
+def test_what_is_in_doubt_waits_for_a_token(make_connector):
+    """No token is no failed listing, and the start waits for one: then it is
+    listed at once.
+    """
+    connector = make_connector(limits={"outbox_flush": "30s"})
+    unauthorized_message(connector, NO_TOKEN["refused for good"])
+    assert connector.stop(timeout=20) == 143
+    connector.sim.clear_faults()
+    connector.start(entered=False)
+    connector.wait_log("feed ended: credential_refused")
+    bring_credential(connector)
+    assert connector.connectctl("reload").returncode == 0
+    connector.wait_status(
+        lambda s: s["data"]["status"]["indeterminate_intents"])
+    assert connector.query("SELECT reconcile_failures, note FROM outbox") == [
+        {"reconcile_failures": 0, "note": "0 matching messages"}]
+    assert "not settled yet" not in connector.tail(50)

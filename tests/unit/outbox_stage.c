@@ -51,6 +51,7 @@ role_exit(struct role *role, int code)
 	if (!stage.may_exit)
 		fail_msg("it ends");
 	stage.exited = true;
+	stage.code = code;
 	longjmp(stage.exit, 1);
 }
 
@@ -102,6 +103,7 @@ on_next_due(struct peer *peer, struct msg *m, void *arg)
 {
 	struct msg reply = {.type = MSG_DUE};
 
+	stage.asked++;
 	reply.due.in_ms.has = stage.due > 0;
 	answer(peer, m, &reply);
 }
@@ -183,6 +185,7 @@ on_next_sending(struct peer *peer, struct msg *m, void *arg)
 	struct msg_sending *s = &reply.sending;
 	size_t i = (size_t)m->next_sending.after;
 
+	stage.asked++;
 	s->nonce = s->kind = s->message_kind = s->sending_at = "";
 	for (; i < stage.doubt_count && !s->found; i++) {
 		if (stage.doubts[i].over || stage.doubts[i].backs_off)

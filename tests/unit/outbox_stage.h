@@ -32,6 +32,7 @@ struct outbox_stage {
 	struct outbox o;
 	struct peer *at_ledger;
 	int64_t due; /* so many intents wait to be claimed */
+	int asked;   /* NEXT_DUE and NEXT_SENDING, so many */
 	int claimed, received, refused, deferred, listed, in_doubt;
 	int64_t delay_ms; /* of the last DEFER */
 	struct stage_doubt doubts[STAGE_DOUBTS_MAX];
@@ -39,6 +40,7 @@ struct outbox_stage {
 	struct stage_request mint, post, listing;
 	int64_t limits[LIMIT_COUNT];
 	bool may_exit, exited;
+	int code; /* it exited with */
 	jmp_buf exit;
 };
 

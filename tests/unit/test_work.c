@@ -127,6 +127,111 @@ a_stop_does_not_wait_in_vain(void **state)
 	stage_close();
 }
 
+/* An earlier run left one in doubt, and one is due; there is no token yet. */
+static void
+begin_without_token(int64_t start_bound)
+{
+	stage_open();
+	stage.limits[LIMIT_outbox_start] = start_bound;
+	stage.doubt_count = 1;
+	stage.due = 1;
+	stage_configure();
+	stage_until(&stage.mint.count, 1);
+}
+
+/* Nothing was asked of Basecamp, so nothing of it has failed. */
+static void
+must_be_unasked(void)
+{
+	assert_int_equal(0, stage.listing.count);
+	assert_int_equal(0, stage.post.count);
+	assert_int_equal(0, stage.deferred);
+	assert_int_equal(0, stage.doubts[0].failures);
+}
+
+static void
+must_be_listed(void)
+{
+	stage_until(&stage.listing.count, 1);
+	stage_answer(&stage.listing, 200, "[]", 0);
+	stage_until(&stage.listed, 1);
+	assert_int_equal(0, stage.deferred);
+}
+
+static void
+the_start_waits_for_a_token(void **state)
+{
+	begin_without_token(60000);
+	stage_answer(&stage.mint, 503, "", 1);
+	stage_run(200);
+	must_be_unasked();
+	assert_false(stage.o.started);
+	stage_mint("token");
+	must_be_listed();
+	stage_until(&stage.post.count, 1);
+	assert_false(stage.o.started);
+	stage_answer(&stage.post, 201, CREATED, 0);
+	stage_until(&stage.received, 1);
+	stage_run(50);
+	assert_true(stage.o.started);
+	assert_true(stage.o.settled);
+	stage_close();
+}
+
+/* Then it says that nothing is settled, and goes on when there is a token. */
+static void
+the_start_waits_no_longer_than_its_bound(void **state)
+{
+	begin_without_token(300);
+	stage.due = 0;
+	stage_answer(&stage.mint, 400, "{\"error\":\"invalid_client\"}", 0);
+	stage_run(200);
+	assert_false(stage.o.started);
+	stage_run(2400);
+	must_be_unasked();
+	assert_true(stage.o.started);
+	assert_false(stage.o.settled);
+	assert_int_equal(1, stage.mint.count);
+	/* It does not spin. */
+	assert_in_range(stage.asked, 1, 12);
+	stage_credential("another-secret");
+	stage_mint("token");
+	must_be_listed();
+	assert_false(stage.o.settled);
+	stage_close();
+}
+
+/* What is due is not settled when the first of it ended in doubt. */
+static void
+a_start_that_stops_at_a_doubt_says_so(void **state)
+{
+	stage_open();
+	stage.due = 2;
+	stage_configure();
+	stage_mint("token");
+	stage_until(&stage.post.count, 1);
+	stage_answer(&stage.post, 503, "", 0);
+	stage_until(&stage.deferred, 1);
+	stage_run(50);
+	assert_true(stage.o.started);
+	assert_false(stage.o.settled);
+	stage_close();
+}
+
+static void
+a_stop_does_not_wait_to_list(void **state)
+{
+	begin_without_token(60000);
+	stage.due = 0;
+	stage_answer(&stage.mint, 429, "", 60);
+	stage_run(50);
+	work_stop(&stage.o, 15000);
+	stage_until_exit();
+	must_be_unasked();
+	assert_int_equal(0, stage.code);
+	stage_close();
+}
+
 int
 main(void)
 {
@@ -136,6 +241,10 @@ main(void)
 	    cmocka_unit_test(after_a_refusal_nothing_waits),
 	    cmocka_unit_test(a_stop_goes_on_after_the_tick),
 	    cmocka_unit_test(a_stop_does_not_wait_in_vain),
+	    cmocka_unit_test(the_start_waits_for_a_token),
+	    cmocka_unit_test(the_start_waits_no_longer_than_its_bound),
+	    cmocka_unit_test(a_start_that_stops_at_a_doubt_says_so),
+	    cmocka_unit_test(a_stop_does_not_wait_to_list),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
