@@ -332,7 +332,9 @@ def check(connector, needles=None):
 
 def unsettled(connector):
     """What still moves, in words; empty when nothing does (operator.md 6.1).
+    What is not due yet does not, by connectd's own clock.
     """
+    now = "%+d seconds" % connector.folder.clock_shift
     with connector.ledger() as ledger:
         def ask(sql, *values):
             return [tuple(row) for row in ledger.execute(sql, values)]
@@ -341,6 +343,6 @@ def unsettled(connector):
         found += ask("SELECT id, state FROM attempts WHERE state <> 'ended'")
         found += ask("SELECT id, kind, state FROM outbox WHERE state ="
                      " 'sending' OR (state = 'pending' AND not_before <="
-                     " strftime('%Y-%m-%dT%H:%M:%f', 'now'))")
+                     " strftime('%Y-%m-%dT%H:%M:%f', 'now', ?))", now)
         recorded = {row[0] for row in ask("SELECT id FROM events")}
     return found + sorted(caused_events(connector.sim) - recorded)

@@ -34,6 +34,7 @@ class Clock:
     """
 
     def __init__(self, folder):
+        self.folder = folder
         programs = folder.programs()
         self.file = programs / "clock_shift"
         self.file.write_bytes(bytes(8))
@@ -54,6 +55,7 @@ class Clock:
 
     def step(self, seconds):
         """The clock is off by so much from now on."""
+        self.folder.clock_shift = seconds
         with open(self.file, "r+b", buffering=0) as file:
             file.write(struct.pack("=q", seconds * 1000000000))
 

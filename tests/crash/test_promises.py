@@ -239,8 +239,8 @@ def test_a_grandchild_lives(evidence):
             ["/usr/bin/sleep", "600"], start_new_session=True, cwd="/",
             env={harness.MARKER: evidence.connector.folder.marker}) as child:
         try:
-            harness.wait_for(lambda: processes.read_process(
-                child.pid).comm == "sleep", what="the child's program")
+            harness.wait_for(lambda: processes.has_become(child.pid, "sleep"),
+                             what="the child's program")
             evidence.processes = processes.all_processes()
             evidence.agent.append({"what": "grandchild", "child": child.pid})
             assert broken(evidence) == LEFT

@@ -79,6 +79,14 @@ def read_bytes(pid, name):
         return b""
 
 
+def has_become(pid, name):
+    """Has its exec come to its end? The name is there before what it was given:
+    arguments first, and the environment, which must not be empty.
+    """
+    return (read_process(pid).comm == name and read_bytes(pid, "cmdline") != b""
+            and read_bytes(pid, "environ") != b"")
+
+
 def read_link(pid, name):
     try:
         return os.readlink("/proc/%d/%s" % (pid, name))

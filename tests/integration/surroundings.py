@@ -143,6 +143,7 @@ class Folder:
         self.path.chmod(0o755)
         self.marker = uuid.uuid4().hex
         self.seen = set()
+        self.clock_shift = 0  # seconds by which its programs' clock is off
 
     def make(self, name, mode=0o755, owner=None):
         path = self.path / name

@@ -14,10 +14,10 @@ SLEEPER = ["/usr/bin/sleep", "600"]
 
 def start_sleeper(**arguments):
     """A sleeper that has become one, for a fork still looks like us."""
+    arguments["env"] = dict(arguments.get("env", os.environ), LANG="C")
     child = subprocess.Popen(SLEEPER, start_new_session=True, **arguments)
-    harness.wait_for(
-        lambda: processes.read_process(child.pid).comm == "sleep",
-        what="the sleeper")
+    harness.wait_for(lambda: processes.has_become(child.pid, "sleep"),
+                     what="the sleeper")
     return child
 
 

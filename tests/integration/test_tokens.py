@@ -362,7 +362,7 @@ def test_planted_in_a_process(finished, name):
                           stdin=subprocess.PIPE) as child:
         try:
             harness.wait_for(
-                lambda: processes.read_process(child.pid).comm == "sh",
+                lambda: processes.has_become(child.pid, "sh"),
                 what="the child's program")
             assert found_now(finished) == {name}
         finally:

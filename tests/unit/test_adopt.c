@@ -106,7 +106,9 @@ of_a_held_attempt_too(void **state)
 	stage_tree_is(s, "held");
 	stage_expect(s, MSG_TREE_HELD);
 	stage_done(s);
+	stage_expect(s, MSG_NEXT_LIVE);
 	attempt_event(LIST_FIRST(&s->d.attempts), EV_OVER);
+	stage_answer(s, &(struct msg){.type = MSG_LIVE});
 	found(s, 0, 101);
 	listed(s, one, 1);
 	stage_expect(s, MSG_ADOPT);
