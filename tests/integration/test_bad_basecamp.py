@@ -293,8 +293,7 @@ def test_boost(make_connector, name):
     connector.sim.clear_faults()
     assert connector.query("SELECT outcome FROM task_events") == [
         {"outcome": "succeeded"}]
-    start = connector.line_count()
-    connector.sim.mention()
-    connector.wait_line(start=start, type="dispatch", state="ended")
+    second = connector.sim.mention()["event_id"]
+    connector.wait_event(second, "completed")
     assert len([m for m in connector.sim.messages()
                 if m["kind"] == "boost"]) == 1 + stored

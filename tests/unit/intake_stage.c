@@ -5,6 +5,8 @@
 
 #include <cmocka.h>
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <event2/buffer.h>
@@ -16,6 +18,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/url.h"
 #include "common/xmalloc.h"
 #include "intake/admission.h"
 #include "intake/feed.h"
@@ -241,23 +244,46 @@ asked(struct evhttp_request *req, void *arg)
 }
 
 static void
+base_url_of(struct stage *s, int fd)
+{
+	struct sockaddr_in at;
+	socklen_t len = sizeof(at);
+
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
+	(void)snprintf(s->base_url, sizeof(s->base_url), "http://127.0.0.1:%u",
+	    (unsigned)ntohs(at.sin_port));
+}
+
+static void
 server_start(struct stage *s)
 {
 	struct evhttp_bound_socket *bound;
-	struct sockaddr_storage at;
-	socklen_t len = sizeof(at);
-	uint16_t port;
 
 	s->server = evhttp_new(s->role.base);
 	bound = evhttp_bind_socket_with_handle(s->server, "127.0.0.1", 0);
 	assert_non_null(bound);
-	assert_int_equal(getsockname(evhttp_bound_socket_get_fd(bound),
-			     (struct sockaddr *)&at, &len),
-	    0);
-	memcpy(&port, (char *)&at + 2, 2);
-	(void)snprintf(s->base_url, sizeof(s->base_url), "http://127.0.0.1:%u",
-	    (unsigned)(port >> 8 | (port & 0xff) << 8));
+	base_url_of(s, evhttp_bound_socket_get_fd(bound));
 	evhttp_set_gencb(s->server, asked, s);
+}
+
+/* Bound, so that no other test gets that port, and not listening. */
+void
+stage_nobody_answers(struct stage *s)
+{
+	const struct sockaddr_in any = {
+	    .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct error e;
+
+	s->closed = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(
+	    bind(s->closed, (const struct sockaddr *)&any, sizeof(any)), 0);
+	base_url_of(s, s->closed);
+	free(s->in.api.base_url);
+	free(s->in.api.origin);
+	s->in.api.base_url = xstrdup(s->base_url);
+	assert_int_equal(
+	    url_origin(s->base_url, strlen(s->base_url), &s->in.api.origin, &e),
+	    0);
 }
 
 /* ---- the ledger --------------------------------------------------------- */
@@ -588,6 +614,8 @@ stage_free(struct stage *s)
 	peer_free(s->outbox);
 	peer_free(s->mcpd);
 	evhttp_free(s->server);
+	if (s->closed != 0)
+		(void)close(s->closed);
 	config_free(s->config);
 	buffer_free(&s->journal);
 	free(s);

@@ -23,6 +23,7 @@ struct stage {
 	struct config *config;
 
 	struct evhttp *server;
+	int closed; /* of stage_nobody_answers(); or 0 */
 	char base_url[64];
 	struct stage_answer *answers; /* waiting, in order */
 
@@ -47,6 +48,8 @@ struct stage {
 
 /* A new one with default limits made short; intake is not configured yet. */
 struct stage *stage_new(void);
+/* Whoever is asked for anything from now on: the connection is refused. */
+void stage_nobody_answers(struct stage *s);
 void stage_free(struct stage *s);
 /* As CONFIG_END would. */
 void stage_configure(struct stage *s);

@@ -284,7 +284,8 @@ const struct repeat repeats[] = {
     {launched, ROLE_DISPATCHER, {.type = MSG_REFUSAL, .refusal = {ATT_1, 1}},
 	NULL},
     {launched, ROLE_DISPATCHER,
-	{.type = MSG_STILL_RUNNING, .still_running = {ATT_1, 1}}, NULL},
+	{.type = MSG_STILL_RUNNING, .still_running = {ATT_1, 1}},
+	"body"}, /* says the minute */
     {launched, ROLE_DISPATCHER,
 	{.type = MSG_END,
 	    .end = {.attempt = ATT_1, .stop_reason = "lost", .refusals = 2}},

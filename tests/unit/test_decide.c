@@ -333,8 +333,7 @@ test_network(void **state)
 	struct stage *s = scene_new("comment.created", STAGE_OPERATOR);
 
 	(void)state;
-	evhttp_free(s->server); /* nobody is there */
-	s->server = evhttp_new(s->role.base);
+	stage_nobody_answers(s);
 	scene_decide(s);
 	assert_non_null(strstr(s->journal.bytes, "blocked read_failed"));
 	stage_free(s);
