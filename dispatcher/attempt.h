@@ -135,8 +135,8 @@ void attempt_deadline_begin(struct attempt *a);
 /* From the first prompt on; a further one does not begin it anew. */
 void attempt_ticker_begin(struct attempt *a);
 /*
- * attempt_key_now() after a pause, none the first time and a second at most: a
- * fault that lasts for a moment is not to use up all tries.
+ * attempt_key_now() after a pause, longer with every try and a second at most:
+ * a fault that lasts for a moment is not to use up all of them.
  */
 void attempt_key_later(struct attempt *a);
 void attempt_timers_free(struct attempt *a);

@@ -20,6 +20,9 @@
 
 /* A Retry-After beyond this is not believed, whoever says it. */
 #define HOLD_MOST_S 1800
+/* Until the next try when nobody named a time. */
+#define TOKEN_PAUSE_MS 1000
+#define LEDGER_PAUSE_MS 1000
 
 struct token;
 

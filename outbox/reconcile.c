@@ -13,9 +13,6 @@
 #include "common/xmalloc.h"
 #include "outbox/listing.h"
 
-#define LEDGER_PAUSE_MS 1000
-#define TOKEN_PAUSE_MS 1000
-
 struct doubt {
 	struct outbox *o;
 	int64_t intent_id;

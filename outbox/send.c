@@ -13,9 +13,6 @@
 #include "outbox/message.h"
 #include "outbox/outbox.h"
 
-#define TOKEN_PAUSE_MS 1000
-#define LEDGER_PAUSE_MS 1000
-
 /* What is claimed now; there is one at a time. */
 struct sending {
 	struct outbox *o;
